@@ -1,0 +1,1 @@
+//! A scriptable MCP server, sans-IO.

@@ -1,0 +1,1 @@
+//! A Model Context Protocol client core without I/O.
