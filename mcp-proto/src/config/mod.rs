@@ -1,0 +1,1 @@
+//! Peers and their settings, from `mcpServers` JSON (R110).

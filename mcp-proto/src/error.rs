@@ -1,0 +1,315 @@
+//! One typed error hierarchy (R3).
+//!
+//! Every error says which peer, what went wrong, what to do ([`Error::remedy`]), whether the request
+//! may have been executed ([`Error::may_have_executed`]) and, in one word, of which kind it is
+//! ([`Error::kind`]: the same words as in the binary's JSON).
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::time::Duration;
+use crate::violation::Fault;
+use crate::wire::Json;
+
+/// Whether a request that failed may have taken effect on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ran {
+    /// Provably not: no byte of it was written, or the server said so. Safe to retry.
+    No,
+    /// It was, or may have been, handed to the server.
+    Maybe,
+}
+
+/// The kind of an error in one word, as in `error.kind` of the binary's JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the words are documented where they are raised
+pub enum ErrorKind {
+    AmbiguousTool,
+    Auth,
+    Cancelled,
+    CapabilityMissing,
+    Closed,
+    Config,
+    Degraded,
+    Http,
+    LegacyNotAllowed,
+    Limit,
+    RetryRefused,
+    Rpc,
+    SchemaViolation,
+    SpawnRefused,
+    StreamDropped,
+    Timeout,
+    ToolNotFound,
+    Unavailable,
+    Usage,
+    Version,
+}
+
+impl ErrorKind {
+    /// The word, in camelCase.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AmbiguousTool => "ambiguousTool",
+            Self::Auth => "auth",
+            Self::Cancelled => "cancelled",
+            Self::CapabilityMissing => "capabilityMissing",
+            Self::Closed => "closed",
+            Self::Config => "config",
+            Self::Degraded => "degraded",
+            Self::Http => "http",
+            Self::LegacyNotAllowed => "legacyNotAllowed",
+            Self::Limit => "limit",
+            Self::RetryRefused => "retryRefused",
+            Self::Rpc => "rpc",
+            Self::SchemaViolation => "schemaViolation",
+            Self::SpawnRefused => "spawnRefused",
+            Self::StreamDropped => "streamDropped",
+            Self::Timeout => "timeout",
+            Self::ToolNotFound => "toolNotFound",
+            Self::Unavailable => "unavailable",
+            Self::Usage => "usage",
+            Self::Version => "version",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A JSON-RPC error object as the server sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RpcError {
+    /// The error code.
+    pub code: i64,
+    /// The server's message, unchanged.
+    pub message: String,
+    /// `data`, unchanged.
+    pub data: Option<Json>,
+}
+
+/// What went wrong with one peer or one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The configured name of the peer, where one is concerned.
+    pub peer: Option<String>,
+    /// What happened.
+    pub cause: Cause,
+    /// Whether the request may have been executed.
+    pub ran: Ran,
+}
+
+/// What happened, with what the caller needs to act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The server broke the protocol.
+    #[error("the server broke the protocol: {0}")]
+    SchemaViolation(Fault),
+    /// The server answered with a JSON-RPC error.
+    #[error("the server answered with error {}: {}", .0.code, .0.message)]
+    Rpc(RpcError),
+    /// The connection ended.
+    #[error("{detail}")]
+    Closed {
+        /// How it ended: exit status, end of output, write error, and the end of standard error.
+        detail: String,
+    },
+    /// A deadline passed.
+    #[error("no {awaited} within {} ms", limit.as_millis())]
+    Timeout {
+        /// What was awaited: `answer to tools/call`, `answer to server/discover`, …
+        awaited: String,
+        /// The configuration field that holds the deadline, to raise it.
+        setting: &'static str,
+        /// The deadline.
+        limit: Duration,
+    },
+    /// A bound of [`Limits`](crate::Limits) was exceeded.
+    #[error("{what} exceeds the limit of {max}")]
+    Limit {
+        /// What was too large or too many.
+        what: String,
+        /// The configuration field that holds the bound.
+        setting: &'static str,
+        /// The bound.
+        max: u64,
+    },
+    /// No protocol revision in common.
+    #[error("no protocol revision in common: the server offers {}", Listed(.offered))]
+    Version {
+        /// What the server offers (or answered).
+        offered: Vec<String>,
+    },
+    /// The server showed no sign of the modern era and is not allow-listed for an older one.
+    #[error(
+        "not proved to be a modern server ({evidence}) and not allow-listed for older revisions"
+    )]
+    LegacyNotAllowed {
+        /// What the server did instead of a valid discover answer.
+        evidence: String,
+    },
+    /// No peer has a tool of this name.
+    #[error("no tool named {tool:?}{}", Suggestion(.suggestion))]
+    ToolNotFound {
+        /// The name that was asked for.
+        tool: String,
+        /// The nearest existing name.
+        suggestion: Option<String>,
+    },
+    /// The peer's manifest does not hold the tool (R20); a kind of "tool not found".
+    #[error("tool {tool:?} is not in the manifest {manifest_digest}")]
+    CapabilityMissing {
+        /// The peer's own name of the tool.
+        tool: String,
+        /// The digest of the manifest that was consulted.
+        manifest_digest: String,
+    },
+    /// More than one peer has a tool of this name.
+    #[error("tool name {tool:?} is ambiguous: {}", Listed(.canonical))]
+    AmbiguousTool {
+        /// The bare name.
+        tool: String,
+        /// The names that are unique, sorted.
+        canonical: Vec<String>,
+    },
+    /// The peer cannot take operations: failed to connect, lost or closed.
+    #[error("not available: {reason}")]
+    Unavailable {
+        /// Why.
+        reason: String,
+    },
+    /// The command is not on the allow-list, or could not be started.
+    #[error("cannot start {command:?}: {reason}")]
+    SpawnRefused {
+        /// The program.
+        command: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The peer is degraded and the configuration refuses calls to degraded peers.
+    #[error("degraded earlier in this task: {0}")]
+    Degraded(Fault),
+    /// The application cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// An automatic retry was needed and is not safe (R34).
+    #[error("not retried, because that may run the tool twice: {0}")]
+    RetryRefused(Box<Error>),
+    /// The configuration is wrong.
+    #[error("{0}")]
+    Config(String),
+    /// The caller's request is wrong; nothing was sent.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// `a`, `b` and `c`, or `nothing`.
+struct Listed<'a>(&'a [String]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("nothing");
+        }
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+/// `; did you mean "x"?`, or nothing.
+struct Suggestion<'a>(&'a Option<String>);
+
+impl fmt::Display for Suggestion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(name) => write!(f, "; did you mean {name:?}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error {
+    /// An error of `peer` about a request that was not sent.
+    #[must_use]
+    pub fn new(peer: impl Into<String>, cause: Cause) -> Self {
+        Self {
+            peer: Some(peer.into()),
+            cause,
+            ran: Ran::No,
+        }
+    }
+
+    /// An error that concerns no single peer.
+    #[must_use]
+    pub const fn general(cause: Cause) -> Self {
+        Self {
+            peer: None,
+            cause,
+            ran: Ran::No,
+        }
+    }
+
+    /// The same error with another verdict on execution.
+    #[must_use]
+    pub fn ran(mut self, ran: Ran) -> Self {
+        self.ran = ran;
+        self
+    }
+
+    /// Its kind in one word.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self.cause {
+            Cause::SchemaViolation(_) => ErrorKind::SchemaViolation,
+            Cause::Rpc(_) => ErrorKind::Rpc,
+            Cause::Closed { .. } => ErrorKind::Closed,
+            Cause::Timeout { .. } => ErrorKind::Timeout,
+            Cause::Limit { .. } => ErrorKind::Limit,
+            Cause::Version { .. } => ErrorKind::Version,
+            Cause::LegacyNotAllowed { .. } => ErrorKind::LegacyNotAllowed,
+            Cause::ToolNotFound { .. } => ErrorKind::ToolNotFound,
+            Cause::CapabilityMissing { .. } => ErrorKind::CapabilityMissing,
+            Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
+            Cause::Unavailable { .. } => ErrorKind::Unavailable,
+            Cause::SpawnRefused { .. } => ErrorKind::SpawnRefused,
+            Cause::Degraded(_) => ErrorKind::Degraded,
+            Cause::Cancelled => ErrorKind::Cancelled,
+            Cause::RetryRefused(_) => ErrorKind::RetryRefused,
+            Cause::Config(_) => ErrorKind::Config,
+            Cause::Usage(_) => ErrorKind::Usage,
+        }
+    }
+
+    /// Whether the request may have taken effect on the server.
+    #[must_use]
+    pub const fn may_have_executed(&self) -> bool {
+        matches!(self.ran, Ran::Maybe)
+    }
+
+    /// Whether the tool does not exist: [`Cause::ToolNotFound`] and [`Cause::CapabilityMissing`] alike.
+    #[must_use]
+    pub const fn is_tool_not_found(&self) -> bool {
+        matches!(
+            self.cause,
+            Cause::ToolNotFound { .. } | Cause::CapabilityMissing { .. }
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.peer {
+            Some(peer) => write!(f, "{peer}: {}", self.cause),
+            None => self.cause.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

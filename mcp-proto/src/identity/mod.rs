@@ -1,0 +1,1 @@
+//! Canonical JSON, derived ids and the request `_meta` (R4–R8).

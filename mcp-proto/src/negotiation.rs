@@ -1,0 +1,1 @@
+//! Finding out which era a server speaks (R10–R18).
