@@ -1,1 +1,0 @@
-//! Finding out which era a server speaks (R10–R18).

@@ -1,0 +1,215 @@
+//! How a negotiation ends without a result, and what would have to change.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::observation::list_excerpt;
+use super::{EraSetting, ModernError, Policy};
+use crate::error::Cause;
+use crate::time::Duration;
+use crate::version::Version;
+use crate::violation::Fault;
+
+/// The configuration field that holds the deadlines of a negotiation.
+const SETTING: &str = "probeTimeoutMs";
+
+/// Why a peer cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What happened, as in every other error.
+    pub cause: Cause,
+    /// What would have to change for it to work: one sentence in the imperative, or empty.
+    pub remedy: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)?;
+        if self.remedy.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; {}", self.remedy)
+    }
+}
+
+/// A deadline that passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expired {
+    pub(super) awaited: &'static str,
+    pub(super) limit: Duration,
+}
+
+impl Failure {
+    /// A cause for which there is nothing to advise that the cause does not say.
+    pub(super) const fn plain(cause: Cause) -> Self {
+        Self {
+            cause,
+            remedy: String::new(),
+        }
+    }
+
+    pub(super) fn violation(fault: Fault) -> Self {
+        Self {
+            cause: Cause::SchemaViolation(fault),
+            remedy: "the server has to be corrected".to_string(),
+        }
+    }
+
+    /// `era: "legacy"` for a peer that may not be talked to in that way.
+    pub(super) fn legacy_setting(policy: &Policy) -> Self {
+        let (missing, remedy) = if policy.allow_legacy {
+            ("an older revision", "list one in legacyVersions")
+        } else {
+            (
+                "allowLegacy: true",
+                "set it, or set era to \"auto\" or \"modern\"",
+            )
+        };
+        Self {
+            cause: Cause::Config(format!("era \"legacy\" needs {missing}")),
+            remedy: remedy.to_string(),
+        }
+    }
+
+    /// Ambiguous, and no fallback is allowed.
+    pub(super) fn not_allowed(evidence: String, policy: &Policy, expired: bool) -> Self {
+        let mut remedy = fallback_remedy(policy);
+        if expired {
+            remedy.push_str(&format!(
+                "; if it only starts slowly, raise {SETTING} ({} ms)",
+                policy.probe_timeout.as_millis()
+            ));
+        }
+        Self {
+            cause: Cause::LegacyNotAllowed { evidence },
+            remedy,
+        }
+    }
+
+    pub(super) fn timeout(expired: Expired) -> Self {
+        let remedy = format!(
+            "raise {SETTING} ({} ms) if the server starts slowly",
+            expired.limit.as_millis()
+        );
+        Self {
+            cause: Cause::Timeout {
+                awaited: expired.awaited.to_string(),
+                setting: SETTING,
+                limit: expired.limit,
+            },
+            remedy,
+        }
+    }
+
+    /// The link ended while something was awaited.
+    pub(super) fn closed(during: &str, description: &str, remedy: String) -> Self {
+        Self {
+            cause: Cause::Closed {
+                detail: format!("the server closed the connection during {during}: {description}"),
+            },
+            remedy,
+        }
+    }
+
+    /// The link ended during the probe and the handshake was not allowed.
+    pub(super) fn closed_on_probe(description: &str, policy: &Policy) -> Self {
+        let fallback = fallback_remedy(policy);
+        let remedy = format!(
+            "correct what the server complains about; or, if it closes on every probe, {fallback}"
+        );
+        Self::closed("server/discover", description, remedy)
+    }
+
+    /// A modern server without a revision in common.
+    pub(super) fn version(offered: Vec<String>, listed_but_refused: bool) -> Self {
+        let remedy = if listed_but_refused {
+            "the server refuses a revision that it lists; it has to be corrected".to_string()
+        } else {
+            "update this client or the server".to_string()
+        };
+        Self {
+            cause: Cause::Version { offered },
+            remedy,
+        }
+    }
+
+    /// A modern error that cannot be corrected, or was not corrected by the one attempt.
+    pub(super) fn uncorrected(error: ModernError) -> Self {
+        let remedy = match &error {
+            ModernError::HeaderMismatch(_) => {
+                "the server, or a proxy before it, changes or refuses the request headers"
+                    .to_string()
+            }
+            ModernError::MissingCapability {
+                required: Ok(required),
+                ..
+            } => format!(
+                "the server insists on client capabilities that are not available here: {}",
+                list_excerpt(required)
+            ),
+            ModernError::MissingCapability {
+                required: Err(fault),
+                ..
+            } => format!("the server does not say which capability it needs ({fault})"),
+            ModernError::UnsupportedVersion { .. } => {
+                "update this client or the server".to_string()
+            }
+        };
+        Self {
+            cause: Cause::Rpc(error.rpc().clone()),
+            remedy,
+        }
+    }
+
+    /// The handshake was refused, or answered badly.
+    pub(super) fn refused(cause: Cause) -> Self {
+        let remedy = match &cause {
+            Cause::Version { offered }
+                if offered.iter().any(|text| Version::parse(text).is_some()) =>
+            {
+                "add that revision to legacyVersions"
+            }
+            Cause::Rpc(_) | Cause::SchemaViolation(_) => "the server has to be corrected",
+            _ => "",
+        };
+        Self {
+            cause,
+            remedy: remedy.to_string(),
+        }
+    }
+
+    /// A server that turned out modern although the configuration rules the probe out.
+    pub(super) fn modern_despite_setting(error: ModernError) -> Self {
+        let cause = match error {
+            ModernError::UnsupportedVersion {
+                supported: Ok(offered),
+                ..
+            } => Cause::Version { offered },
+            other => Cause::Rpc(other.rpc().clone()),
+        };
+        Self {
+            cause,
+            remedy: "the server is modern: set era to \"auto\" or \"modern\"".to_string(),
+        }
+    }
+}
+
+/// What to change so that the handshake is tried.
+fn fallback_remedy(policy: &Policy) -> String {
+    let mut steps = Vec::new();
+    if !policy.allow_legacy {
+        steps.push("set allowLegacy: true");
+    }
+    if policy.era == EraSetting::Modern {
+        steps.push("set era to \"auto\"");
+    }
+    if !policy.legacy_available {
+        steps.push("list an older revision in legacyVersions");
+    }
+    if steps.is_empty() {
+        steps.push("set era to \"legacy\"");
+    }
+    format!("{} if this is an older server", steps.join(" and "))
+}
