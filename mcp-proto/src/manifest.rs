@@ -1,1 +1,0 @@
-//! What tools a peer has: all pages, replaced atomically, with digests (R20–R22).
