@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// One JSON value as its original text.
@@ -112,7 +112,7 @@ impl Serialize for Json {
 }
 
 impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Self)
     }
 }
@@ -128,6 +128,8 @@ pub struct Members<'a> {
 
 impl<'a> Members<'a> {
     /// Adds a member; `false` when one of that name is there already (nothing is added then).
+    ///
+    /// Looks through all members: for objects of unknown size, deserialize [`Members`] instead.
     pub fn insert(&mut self, name: Cow<'a, str>, value: &'a RawValue) -> bool {
         if self.entries.iter().any(|(known, _)| *known == name) {
             return false;
@@ -168,5 +170,89 @@ impl<'a> Members<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    fn has_duplicates(&self) -> bool {
+        if self.entries.len() <= FEW {
+            let mut rest = self.entries.as_slice();
+            while let Some(((name, _), after)) = rest.split_first() {
+                if after.iter().any(|(other, _)| other == name) {
+                    return true;
+                }
+                rest = after;
+            }
+            return false;
+        }
+        let mut names: Vec<&str> = self.entries.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        !names.is_sorted_by(|one, next| one < next)
+    }
+}
+
+/// Up to so many members are compared with each other; more are sorted.
+const FEW: usize = 8;
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    /// Fails for anything but an object, and for one in which a member stands twice.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match MembersSeed.deserialize(deserializer)? {
+            (members, false) => Ok(members),
+            (_, true) => Err(D::Error::custom("a member stands twice in one object")),
+        }
+    }
+}
+
+/// Reads the members of an object and whether one of them stands twice.
+pub(crate) struct MembersSeed;
+
+impl<'de> DeserializeSeed<'de> for MembersSeed {
+    type Value = (Members<'de>, bool);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MembersSeed {
+    type Value = (Members<'de>, bool);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members::default();
+        while let Some(name) = map.next_key_seed(NameSeed)? {
+            members.entries.push((name, map.next_value()?));
+        }
+        let duplicate = members.has_duplicates();
+        Ok((members, duplicate))
+    }
+}
+
+/// A member's name, borrowed unless it has escapes.
+struct NameSeed;
+
+impl<'de> DeserializeSeed<'de> for NameSeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NameSeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
     }
 }
