@@ -9,7 +9,7 @@ use super::observation::list_excerpt;
 use super::{EraSetting, ModernError, Policy};
 use crate::error::Cause;
 use crate::time::Duration;
-use crate::version::Version;
+use crate::version::{Era, Version};
 use crate::violation::Fault;
 
 /// The configuration field that holds the deadlines of a negotiation.
@@ -104,31 +104,38 @@ impl Failure {
     }
 
     /// The link ended while something was awaited.
-    pub(super) fn closed(during: &str, description: &str, remedy: String) -> Self {
+    pub(super) fn closed(during: &str, description: &str) -> Self {
         Self {
             cause: Cause::Closed {
                 detail: format!("the server closed the connection during {during}: {description}"),
             },
-            remedy,
+            remedy: "correct what the server complains about".to_string(),
         }
     }
 
     /// The link ended during the probe and the handshake was not allowed.
     pub(super) fn closed_on_probe(description: &str, policy: &Policy) -> Self {
-        let fallback = fallback_remedy(policy);
-        let remedy = format!(
-            "correct what the server complains about; or, if it closes on every probe, {fallback}"
-        );
-        Self::closed("server/discover", description, remedy)
+        let mut failure = Self::closed("server/discover", description);
+        failure.remedy.push_str(&format!(
+            "; or, if it closes on every probe, {}",
+            fallback_remedy(policy)
+        ));
+        failure
     }
 
     /// A modern server without a revision in common.
     pub(super) fn version(offered: Vec<String>, listed_but_refused: bool) -> Self {
+        let speaks_older = offered
+            .iter()
+            .any(|text| Version::parse(text).is_some_and(|version| version.era() == Era::Legacy));
         let remedy = if listed_but_refused {
-            "the server refuses a revision that it lists; it has to be corrected".to_string()
+            "the server refuses a revision that it lists; it has to be corrected"
+        } else if speaks_older {
+            "set era to \"legacy\" and allowLegacy: true to use an older revision"
         } else {
-            "update this client or the server".to_string()
-        };
+            "update this client or the server"
+        }
+        .to_string();
         Self {
             cause: Cause::Version { offered },
             remedy,

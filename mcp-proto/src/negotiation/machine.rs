@@ -299,7 +299,7 @@ impl Negotiation {
     fn on_link_lost(&mut self, description: String, asks_for_handshake: bool) {
         let during = match self.state {
             State::Idle | State::Established(_) | State::Failed(_) => return,
-            State::Opening { .. } => START,
+            State::Opening { .. } => "its start",
             State::Probing { spent, .. } => {
                 self.log.add(Subject::Link, &description);
                 if !spent.any() {
@@ -314,7 +314,7 @@ impl Negotiation {
             State::Handshaking { .. } => "the handshake",
         };
         self.log.add(Subject::Link, &description);
-        self.fail(Failure::closed(during, &description, String::new()));
+        self.fail(Failure::closed(during, &description));
     }
 
     fn on_deadline(&mut self) {
