@@ -18,9 +18,13 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod action;
 pub mod cache;
+pub mod catalog;
+pub mod client;
 pub mod config;
 pub mod error;
+pub mod event;
 pub mod identity;
 pub mod ids;
 pub mod legacy;
@@ -28,17 +32,29 @@ pub mod limits;
 pub mod manifest;
 pub mod nearest;
 pub mod negotiation;
+pub mod operation;
+pub mod peer;
+pub mod report;
 pub mod secret;
+mod stdio;
 pub mod time;
 pub mod types;
 pub mod version;
 pub mod violation;
 pub mod wire;
 
+pub use action::{Action, LinkTarget};
+pub use client::Client;
 pub use config::{Config, PeerConfig};
 pub use error::{Error, ErrorKind, Ran};
+pub use event::{Event, Exit, IoFailure, IoKind};
 pub use ids::{LinkId, OperationId, PeerId};
 pub use limits::Limits;
+pub use operation::{
+    Ended, Listed, News, Notification, Operation, Options, Outcome, ProgressUpdate, Reply, Request, ToolCall,
+};
+pub use peer::{Diagnosis, Identity, Peer};
+pub use report::Report;
 pub use secret::Secret;
 pub use time::{Duration, Instant};
 pub use version::{Era, Version};

@@ -39,6 +39,8 @@ pub use peer::{
     DEFAULT_ENV_ALLOW, EraChoice, HttpConfig, HttpKind, NameError, PeerConfig, Restart,
     StdioConfig, StdoutNoise, Transport, TransportKind,
 };
+mod pin;
+pub use pin::{Pinned, PinnedPeer};
 pub use spawn::{Program, SpawnPlan, SpawnRule};
 
 use crate::error::{Cause, Error};

@@ -15,6 +15,7 @@ mod depth;
 mod discovery;
 mod input;
 mod list;
+mod notifications;
 pub(crate) mod object;
 mod progress;
 mod prompts;
@@ -29,6 +30,7 @@ pub use discovery::{
     ServerCapabilities,
 };
 pub use input::{InputMethod, InputRequest, InputRequired, RequestState};
+pub use notifications::{CHANGES, cancelled_request, subscription_id, text_member};
 pub use list::{Entry, ListFault, ListPage};
 pub use progress::{LogLevel, Progress};
 pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};

@@ -1,0 +1,66 @@
+//! The door out: wishes, in the imperative.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::config::SpawnPlan;
+use crate::ids::LinkId;
+use crate::operation::News;
+
+/// Something that the client wants done. Perform actions in the order in which they come.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Action {
+    /// Start the process (or take the stream). Answer with [`LinkOpened`](crate::Event::LinkOpened) or
+    /// [`LinkFailed`](crate::Event::LinkFailed).
+    OpenLink {
+        /// The name that the link has from now on.
+        link: LinkId,
+        /// What to open.
+        target: Arc<LinkTarget>,
+    },
+    /// Write all of these bytes. Never more than one is outstanding per link; answer with
+    /// [`LinkWritten`](crate::Event::LinkWritten) or [`LinkWriteFailed`](crate::Event::LinkWriteFailed).
+    Write {
+        /// Where to.
+        link: LinkId,
+        /// Whole messages, each ended by a newline.
+        bytes: Vec<u8>,
+    },
+    /// Close the server's standard input (or the writing half of the stream), dropping what is not
+    /// written yet.
+    CloseInput {
+        /// Whose.
+        link: LinkId,
+    },
+    /// Ask the process group to end (`SIGTERM`), or end it (`SIGKILL`). On a stream: nothing.
+    Terminate {
+        /// Whose.
+        link: LinkId,
+        /// `false`: ask; `true`: kill.
+        force: bool,
+    },
+    /// Let go of everything that belongs to the link: close its pipes, kill what is left of its process
+    /// group, reap the process. Facts about it are ignored from now on.
+    Release {
+        /// Which.
+        link: LinkId,
+    },
+    /// Hand this to the application.
+    Deliver(News),
+}
+
+/// What a link leads to.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkTarget {
+    /// A child process, its standard input and output being the link.
+    Process(SpawnPlan),
+    /// A byte stream that the host supplies under the peer's name: a socket, an in-memory duplex, a
+    /// container's exec pipe.
+    Stream {
+        /// The peer's configured name.
+        name: String,
+    },
+}

@@ -1,0 +1,425 @@
+//! Many peers: commands, routing, fan-out.
+
+mod gather;
+mod names;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::action::Action;
+use crate::config::Config;
+use crate::error::{Cause, Error};
+use crate::event::Event;
+use crate::ids::{LinkId, OperationId, PeerId};
+use crate::operation::{Ended, News, Notification, Operation, Outcome, Reply, Request};
+use crate::peer::{Diagnosis, Identity, Peer};
+use crate::report::Report;
+use crate::time::Instant;
+
+use gather::Gathering;
+use names::ToolNames;
+
+/// A client of any number of servers.
+///
+/// Commands are methods; facts go in through [`Client::handle`]; wishes come out of
+/// [`Client::poll_action`]. Drain the actions after every command and every fact, and report
+/// [`Event::TimePassed`] when [`Client::poll_timeout`] is reached.
+#[derive(Debug)]
+pub struct Client {
+    peers: Vec<Peer>,
+    by_name: BTreeMap<String, PeerId>,
+    entries: BTreeMap<OperationId, Entry>,
+    names: ToolNames,
+    merge_policy: crate::config::MergePolicy,
+    last_operation: u64,
+    next_call: u64,
+    phase: Phase,
+    now: Instant,
+    actions: VecDeque<Action>,
+}
+
+/// Where the client is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Closing,
+    Closed,
+}
+
+/// Where an operation of the application is.
+#[derive(Debug)]
+enum Entry {
+    /// A peer has it under the same number.
+    Direct(PeerId),
+    /// It waits until every peer has settled; a call has its place in the run already.
+    Unsettled { operation: Operation, call_index: Option<u64> },
+    /// Several peers work for it.
+    Gathering(Gathering),
+    /// It is a part of that other operation.
+    Part { of: OperationId, peer: PeerId },
+}
+
+impl Client {
+    /// A client of the configured peers. Nothing is opened before [`Client::connect`].
+    #[must_use]
+    pub fn new(config: Config, identity: Identity, now: Instant) -> Self {
+        let identity = Arc::new(identity);
+        let run_root = config.harness.run_root_hash;
+        let peers: Vec<Peer> = config
+            .peers
+            .into_iter()
+            .zip(0..)
+            .map(|(peer, index)| {
+                Peer::new(PeerId::new(index), Arc::new(peer), Arc::clone(&identity), run_root.as_deref())
+            })
+            .collect();
+        Self {
+            by_name: peers.iter().map(|peer| (peer.name().to_string(), peer.id())).collect(),
+            peers,
+            entries: BTreeMap::new(),
+            names: ToolNames::default(),
+            merge_policy: config.harness.merge_policy,
+            last_operation: 0,
+            next_call: 0,
+            phase: Phase::Open,
+            now,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Opens the links of all peers at once. Each settles by itself; a failing one harms no other.
+    pub fn connect(&mut self, now: Instant) {
+        let now = self.clamp(now);
+        if self.phase == Phase::Open {
+            self.peers.iter_mut().for_each(|peer| peer.connect(now));
+            self.drain();
+        }
+    }
+
+    /// Accepts an operation. It ends with exactly one [`News::Ended`], which may be among the actions
+    /// already when this returns.
+    ///
+    /// # Errors
+    /// Nothing was and nothing will be sent: there is no such peer ([`Cause::Usage`]), no or more than
+    /// one such tool, a bound is exceeded, or the peer cannot take operations.
+    pub fn submit(&mut self, operation: Operation, now: Instant) -> Result<OperationId, Error> {
+        let now = self.clamp(now);
+        if self.phase != Phase::Open {
+            return Err(Error::general(Cause::Unavailable { reason: "the client is closed".into() }));
+        }
+        let id = self.next_operation();
+        let call_index = matches!(operation.request, Request::CallTool(_)).then_some(self.next_call);
+        self.next_call = self.next_call.saturating_add(u64::from(call_index.is_some()));
+        match &operation.peer {
+            Some(name) => {
+                let peer = self.peer_id(name)?;
+                self.hand_over(id, peer, operation, call_index, now)?;
+            }
+            None if self.is_settled() => self.route(id, operation, call_index, now)?,
+            None => {
+                self.entries.insert(id, Entry::Unsettled { operation, call_index });
+            }
+        }
+        self.drain();
+        Ok(id)
+    }
+
+    /// Cancels an operation from wherever it is (R40). It ends at once with [`Cause::Cancelled`]; one
+    /// that has ended is left alone.
+    pub fn cancel(&mut self, operation: OperationId, now: Instant) {
+        let now = self.clamp(now);
+        match self.entries.get(&operation) {
+            Some(Entry::Direct(peer)) => {
+                let peer = *peer;
+                self.with_peer(peer, |peer| peer.cancel(operation, now));
+            }
+            Some(Entry::Unsettled { .. } | Entry::Gathering(_)) => {
+                self.drop_parts(operation, now);
+                self.end(operation, Outcome::Failed(Error::general(Cause::Cancelled)));
+            }
+            Some(Entry::Part { .. }) | None => {}
+        }
+        self.drain();
+    }
+
+    /// Ends a [`Request::Listen`] with its count. Other operations are left alone.
+    pub fn finish(&mut self, operation: OperationId, now: Instant) {
+        let now = self.clamp(now);
+        match self.entries.get(&operation) {
+            Some(Entry::Direct(peer)) => {
+                let peer = *peer;
+                self.with_peer(peer, |peer| peer.finish(operation, now));
+            }
+            Some(Entry::Gathering(gathering)) if gathering.is_listening() => {
+                for (part, peer) in self.parts_of(operation) {
+                    self.with_peer(peer, |peer| peer.finish(part, now));
+                }
+            }
+            Some(Entry::Unsettled { operation: waiting, .. }) if waiting.request == Request::Listen => {
+                self.end(operation, Outcome::Complete(Reply::Listened { notifications: 0 }));
+            }
+            _ => {}
+        }
+        self.drain();
+    }
+
+    /// The change notifications that wait for a listening operation, oldest first per peer. Taking them
+    /// lets links be read again: ask [`Client::wants_read`].
+    pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
+        match self.entries.get(&operation) {
+            Some(Entry::Direct(peer)) => {
+                let peer = *peer;
+                self.peer_mut(peer).map_or_else(Vec::new, |peer| peer.take_notifications(operation))
+            }
+            Some(Entry::Gathering(_)) => {
+                let mut all = Vec::new();
+                for (part, peer) in self.parts_of(operation) {
+                    if let Some(peer) = self.peer_mut(peer) {
+                        all.append(&mut peer.take_notifications(part));
+                    }
+                }
+                all
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ends everything in bounded time: what is pending ends with [`Cause::Closed`], every link goes down
+    /// its shutdown ladder, and [`News::Closed`] is the last action. Repeating it changes nothing.
+    pub fn close(&mut self, now: Instant) {
+        let now = self.clamp(now);
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.phase = Phase::Closing;
+        let closed = || Cause::Closed { detail: String::from("the client was closed") };
+        let own: Vec<OperationId> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry, Entry::Unsettled { .. } | Entry::Gathering(_)))
+            .map(|(operation, _)| *operation)
+            .collect();
+        for operation in own {
+            self.forget_parts(operation);
+            self.end(operation, Outcome::Failed(Error::general(closed())));
+        }
+        self.peers.iter_mut().for_each(|peer| peer.close(now));
+        self.drain();
+    }
+
+    /// Takes in a fact. Infallible: what a server does wrong is data (R1). Any number of facts may go in
+    /// before actions are drained; a spurious one changes nothing, and a `now` that goes backwards counts
+    /// as no time at all.
+    pub fn handle(&mut self, event: Event<'_>, now: Instant) {
+        let now = self.clamp(now);
+        let link = match &event {
+            Event::TimePassed => {
+                for peer in &mut self.peers {
+                    peer.handle(Event::TimePassed, now);
+                }
+                self.drain();
+                return;
+            }
+            Event::LinkOpened { link }
+            | Event::LinkFailed { link, .. }
+            | Event::LinkData { link, .. }
+            | Event::LinkStderr { link, .. }
+            | Event::LinkWritten { link, .. }
+            | Event::LinkWriteFailed { link, .. }
+            | Event::LinkEnded { link }
+            | Event::LinkExited { link, .. } => *link,
+        };
+        if let Some(peer) = self.peers.get_mut(link.peer.index()) {
+            peer.handle(event, now);
+            self.drain_peer(link.peer);
+            self.after_news();
+        }
+    }
+
+    /// The next wish. Perform them in order, and poll until `None` after every command and every fact.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Event::TimePassed`] is due if nothing happens before. It may be early (the fact is then
+    /// without effect), never late, and is `None` when nothing is awaited. It may change with every
+    /// command and every fact.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.peers.iter().filter_map(Peer::poll_timeout).min()
+    }
+
+    /// Whether this link may be read now. While it is `false` the driver just does not read it; ask again
+    /// after [`Client::take_notifications`].
+    #[must_use]
+    pub fn wants_read(&self, link: LinkId) -> bool {
+        self.peers.get(link.peer.index()).is_none_or(|peer| peer.wants_read(link))
+    }
+
+    /// Whether every peer is ready or has failed.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.peers.iter().all(Peer::is_settled)
+    }
+
+    /// Whether [`News::Closed`] has been queued: no link is left.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// The peers, in the order of the configuration.
+    pub fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter()
+    }
+
+    /// The startup report (R111): sorted, without times, ids and secrets.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let catalog = names::tool_catalog(&self.peers);
+        let peers = self.peers.iter().map(|peer| {
+            let mut report = peer.report();
+            report.tools = catalog.names_of(peer.id()).map(ToString::to_string).collect();
+            report
+        });
+        Report::new(peers, &catalog, &self.by_name, self.merge_policy)
+    }
+
+    /// What is known about each peer, for people.
+    #[must_use]
+    pub fn diagnoses(&self) -> Vec<Diagnosis> {
+        self.peers.iter().map(Peer::diagnosis).collect()
+    }
+
+    /// The configured name of a peer.
+    #[must_use]
+    pub fn peer_name(&self, peer: PeerId) -> Option<&str> {
+        self.peers.get(peer.index()).map(Peer::name)
+    }
+
+    fn clamp(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    fn next_operation(&mut self) -> OperationId {
+        self.last_operation = self.last_operation.saturating_add(1);
+        OperationId::new(self.last_operation)
+    }
+
+    fn peer_id(&self, name: &str) -> Result<PeerId, Error> {
+        self.by_name.get(name).copied().ok_or_else(|| {
+            let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+            let message = alloc::format!("no peer is named {name:?}; configured: {}", known.join(", "));
+            Error::general(Cause::Usage(message))
+        })
+    }
+
+    fn peer_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
+        self.peers.get_mut(peer.index())
+    }
+
+    /// Lets a peer do something and takes what comes of it.
+    fn with_peer(&mut self, peer: PeerId, act: impl FnOnce(&mut Peer)) {
+        if let Some(machine) = self.peers.get_mut(peer.index()) {
+            act(machine);
+            self.drain_peer(peer);
+        }
+    }
+
+    /// Gives an operation to the peer that serves it.
+    fn hand_over(
+        &mut self,
+        id: OperationId,
+        peer: PeerId,
+        operation: Operation,
+        call_index: Option<u64>,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let Some(machine) = self.peers.get_mut(peer.index()) else {
+            return Ok(());
+        };
+        machine.submit(id, operation.request, operation.options, call_index, now)?;
+        self.entries.insert(id, Entry::Direct(peer));
+        self.drain_peer(peer);
+        Ok(())
+    }
+
+    fn drain(&mut self) {
+        for index in 0..self.peers.len() {
+            self.drain_peer(PeerId::new(u32::try_from(index).unwrap_or(u32::MAX)));
+        }
+        self.after_news();
+    }
+
+    /// Takes a peer's actions over; news are put under the application's own operations.
+    fn drain_peer(&mut self, peer: PeerId) {
+        while let Some(action) = self.peers.get_mut(peer.index()).and_then(Peer::poll_action) {
+            match action {
+                Action::Deliver(news) => self.on_news(news),
+                other => self.actions.push_back(other),
+            }
+        }
+    }
+
+    fn on_news(&mut self, news: News) {
+        match news {
+            News::Ended(ended) => match self.entries.remove(&ended.operation) {
+                Some(Entry::Direct(_)) => self.actions.push_back(Action::Deliver(News::Ended(ended))),
+                Some(Entry::Part { of, peer }) => self.on_part_ended(of, peer, *ended),
+                Some(Entry::Unsettled { .. } | Entry::Gathering(_)) | None => {}
+            },
+            News::Notified { operation } => {
+                let operation = match self.entries.get(&operation) {
+                    Some(Entry::Part { of, .. }) => *of,
+                    _ => operation,
+                };
+                self.actions.push_back(Action::Deliver(News::Notified { operation }));
+            }
+            News::PeerChanged { .. } => {
+                self.names.invalidate();
+                self.actions.push_back(Action::Deliver(news));
+            }
+            News::Progress { .. } | News::Closed => self.actions.push_back(Action::Deliver(news)),
+        }
+    }
+
+    /// What follows from news once a peer is drained: settled peers let operations be routed, closed
+    /// ones let the client end.
+    fn after_news(&mut self) {
+        if self.phase == Phase::Open && self.is_settled() {
+            self.route_unsettled();
+        }
+        if self.phase == Phase::Closing && self.peers.iter().all(Peer::is_closed) {
+            self.phase = Phase::Closed;
+            self.actions.push_back(Action::Deliver(News::Closed));
+        }
+    }
+
+    fn route_unsettled(&mut self) {
+        let is_waiting = |entry: &Entry| matches!(entry, Entry::Unsettled { .. });
+        if !self.entries.values().any(is_waiting) {
+            return;
+        }
+        let waiting: Vec<OperationId> =
+            self.entries.iter().filter(|(_, entry)| is_waiting(entry)).map(|(id, _)| *id).collect();
+        for id in waiting {
+            let Some(Entry::Unsettled { operation, call_index }) = self.entries.remove(&id) else {
+                continue;
+            };
+            if let Err(error) = self.route(id, operation, call_index, self.now) {
+                self.end(id, Outcome::Failed(error));
+            }
+        }
+    }
+
+    /// The end of an operation that no single peer served.
+    fn end(&mut self, operation: OperationId, outcome: Outcome) {
+        self.entries.remove(&operation);
+        let ended = Ended { operation, peer: None, tool: None, outcome };
+        self.actions.push_back(Action::Deliver(News::Ended(Box::new(ended))));
+    }
+}

@@ -1,0 +1,55 @@
+//! From what is configured to what is opened: decided once, before any process exists.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{Config, HarnessConfig, PeerConfig, Program, Transport};
+use crate::action::LinkTarget;
+use crate::error::Cause;
+
+/// A configuration whose commands are resolved: every peer with exactly what its link leads to, or why
+/// nothing can be opened for it. A restart opens the same again (R16).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Pinned {
+    /// The peers, in the order of the configuration.
+    pub peers: Vec<PinnedPeer>,
+    /// What concerns all peers together.
+    pub harness: HarnessConfig,
+}
+
+/// One peer with its target.
+#[derive(Clone, Debug)]
+pub struct PinnedPeer {
+    /// Its settings.
+    pub config: PeerConfig,
+    /// What its link leads to. A peer without a target fails by itself; the others go on (R2).
+    pub target: Result<Arc<LinkTarget>, Cause>,
+}
+
+impl Config {
+    /// Resolves every command against the host: `env` looks up a variable, `find` answers which absolute
+    /// file a command names. Programs outside the allow-list are refused here (R100).
+    pub fn pin(
+        self,
+        env: &mut dyn FnMut(&str) -> Option<String>,
+        find: &mut dyn FnMut(Program<'_>) -> Option<String>,
+    ) -> Pinned {
+        let harness = self.harness;
+        let mut pin = |config: PeerConfig| {
+            let target = match &config.transport {
+                Transport::Stdio(stdio) => {
+                    stdio.plan(harness.allow_spawn.as_deref(), env, find).map(LinkTarget::Process)
+                }
+                Transport::Stream => Ok(LinkTarget::Stream { name: config.name.clone() }),
+                Transport::Http(_) => Err(Cause::Unavailable {
+                    reason: String::from("this version speaks to servers over stdio only, not yet over HTTP"),
+                }),
+            };
+            PinnedPeer { config, target: target.map(Arc::new) }
+        };
+        let peers = self.peers.into_iter().map(&mut pin).collect();
+        Pinned { peers, harness }
+    }
+}

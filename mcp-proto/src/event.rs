@@ -1,0 +1,113 @@
+//! The door in: facts, in the past tense.
+//!
+//! A driver reports what happened and decides nothing. Facts about a link that was released, or whose
+//! process has been replaced, change nothing.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::ids::LinkId;
+
+/// Something that happened in the world.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// Nothing but time: the instant named by [`poll_timeout`](crate::Client::poll_timeout) was reached.
+    TimePassed,
+    /// The process runs (or the stream stands); bytes can be written now.
+    LinkOpened {
+        /// The link of the [`OpenLink`](crate::Action::OpenLink) that is answered.
+        link: LinkId,
+    },
+    /// The process could not be started (or the stream is not there). Nothing else follows for this link.
+    LinkFailed {
+        /// The link of the [`OpenLink`](crate::Action::OpenLink) that is answered.
+        link: LinkId,
+        /// Why.
+        failure: IoFailure,
+    },
+    /// Bytes arrived from the server, split anywhere.
+    LinkData {
+        /// Where from.
+        link: LinkId,
+        /// The bytes; the core copies what it keeps.
+        bytes: &'a [u8],
+    },
+    /// Bytes arrived on standard error. Always read it: a full pipe blocks the server.
+    LinkStderr {
+        /// Where from.
+        link: LinkId,
+        /// The bytes; the core keeps a bounded tail.
+        bytes: &'a [u8],
+    },
+    /// All bytes of the one outstanding [`Write`](crate::Action::Write) are with the operating system.
+    LinkWritten {
+        /// Which link has its write credit back.
+        link: LinkId,
+        /// The written buffer, handed back to be filled again. An empty one is fine.
+        spent: Vec<u8>,
+    },
+    /// Nothing can be written any more: the server closed its input or a write failed.
+    LinkWriteFailed {
+        /// Which link.
+        link: LinkId,
+        /// Why.
+        failure: IoFailure,
+    },
+    /// The server's output ended, or reading it failed; no [`LinkData`](Event::LinkData) follows.
+    LinkEnded {
+        /// Which link.
+        link: LinkId,
+    },
+    /// The process is gone. For a stream without a process the driver never reports this.
+    LinkExited {
+        /// Which link.
+        link: LinkId,
+        /// How it went.
+        exit: Exit,
+    },
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this status.
+    Code(i32),
+    /// It was ended by this signal (POSIX).
+    Signal(i32),
+    /// The operating system did not say.
+    Unknown,
+}
+
+impl core::fmt::Display for Exit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exited with status {code}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Unknown => f.write_str("exited"),
+        }
+    }
+}
+
+/// A failure of the machine that the driver runs on, as plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoFailure {
+    /// What kind of failure.
+    pub kind: IoKind,
+    /// The operating system's words, without secrets.
+    pub detail: String,
+}
+
+/// Kinds of I/O failure that make a difference to what a person should do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IoKind {
+    /// The program or directory does not exist.
+    NotFound,
+    /// The program may not be executed.
+    PermissionDenied,
+    /// The other side closed the stream.
+    BrokenPipe,
+    /// Anything else.
+    Other,
+}

@@ -1,0 +1,245 @@
+//! What the application asks for, and what it gets.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::error::Error;
+use crate::ids::{OperationId, PeerId};
+use crate::time::Duration;
+use crate::types::{
+    CallToolResult, CompleteResult, GetPromptResult, InputRequired, Prompt, ReadResourceResult,
+    Resource, ResourceTemplate, Tool,
+};
+use crate::wire::Json;
+
+/// One thing to do.
+///
+/// With a peer, names and URIs are that server's own; without one they are canonical (R80) and the
+/// operation waits until every peer has settled, because only then it is known whose they are.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Operation {
+    /// The configured name of the peer, or `None` for canonical names and "all peers".
+    pub peer: Option<String>,
+    /// What to do.
+    pub request: Request,
+    /// How long, and with what beside it.
+    pub options: Options,
+}
+
+/// The kinds of operation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Request {
+    /// `tools/list`, all pages.
+    ListTools,
+    /// `resources/list`, all pages.
+    ListResources,
+    /// `resources/templates/list`, all pages.
+    ListResourceTemplates,
+    /// `prompts/list`, all pages.
+    ListPrompts,
+    /// `tools/call`.
+    CallTool(ToolCall),
+    /// `resources/read`.
+    ReadResource {
+        /// The URI.
+        uri: String,
+    },
+    /// `prompts/get`.
+    GetPrompt {
+        /// The prompt's name.
+        name: String,
+        /// A JSON object of strings.
+        arguments: Option<Json>,
+    },
+    /// `completion/complete`; needs a peer.
+    Complete {
+        /// The reference: `{"type":"ref/prompt","name":…}` or `{"type":"ref/resource","uri":…}`.
+        reference: Json,
+        /// The argument that is being typed.
+        argument: String,
+        /// What has been typed so far.
+        value: String,
+        /// Arguments that are known already, a JSON object of strings.
+        context: Option<Json>,
+    },
+    /// Change notifications as they come, until [`Client::finish`](crate::Client::finish) or cancellation.
+    Listen,
+    /// Completes once every peer is ready or has failed.
+    Settle,
+}
+
+/// The parameters of a tool call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolCall {
+    /// The tool's name: canonical without a peer, the server's own with one.
+    pub tool: String,
+    /// A JSON object; `None` is `{}`.
+    pub arguments: Option<Json>,
+    /// Answers to input requests of an earlier round: a JSON object from key to response.
+    pub input_responses: Option<Json>,
+    /// The `requestState` of that round as the raw JSON token it arrived as, echoed byte-exactly (R30).
+    pub request_state: Option<Json>,
+}
+
+/// What goes with an operation whatever its kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// Longest silence, instead of the peer's `timeoutMs`.
+    pub idle_timeout: Option<Duration>,
+    /// Longest duration, instead of the peer's `absoluteTimeoutMs`; progress does not extend it (R41).
+    pub absolute_timeout: Option<Duration>,
+    /// Ask the server for progress notifications.
+    pub progress: bool,
+    /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
+    pub meta: Option<Json>,
+    /// The application's idempotency key (R33).
+    pub idempotency_key: Option<String>,
+}
+
+impl Operation {
+    /// An operation under canonical names, with default options.
+    #[must_use]
+    pub fn new(request: Request) -> Self {
+        Self { peer: None, request, options: Options::default() }
+    }
+
+    /// The same for one peer.
+    #[must_use]
+    pub fn on(mut self, peer: impl Into<String>) -> Self {
+        self.peer = Some(peer.into());
+        self
+    }
+
+    /// The same with these options.
+    #[must_use]
+    pub fn with(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// A tool call with its arguments, a JSON object.
+    #[must_use]
+    pub fn call(tool: impl Into<String>, arguments: Option<Json>) -> Self {
+        Self::new(Request::CallTool(ToolCall { tool: tool.into(), arguments, ..ToolCall::default() }))
+    }
+}
+
+/// What is delivered to the application.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum News {
+    /// An operation ended; it is the last word about it.
+    Ended(Box<Ended>),
+    /// A server reported progress of an operation: finite and strictly increasing.
+    Progress {
+        /// Which operation.
+        operation: OperationId,
+        /// How far.
+        progress: ProgressUpdate,
+    },
+    /// Change notifications for a [`Request::Listen`] operation wait in
+    /// [`Client::take_notifications`](crate::Client::take_notifications).
+    Notified {
+        /// The listening operation.
+        operation: OperationId,
+    },
+    /// A peer became ready, failed or was lost: the report has changed.
+    PeerChanged {
+        /// Which peer.
+        peer: PeerId,
+    },
+    /// After [`Client::close`](crate::Client::close): every link is released; nothing else follows.
+    Closed,
+}
+
+/// How far an operation is (R42): each update is further than the one before.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ProgressUpdate {
+    /// How far; finite and not negative.
+    pub progress: f64,
+    /// The value at the end, where the server knows it; finite.
+    pub total: Option<f64>,
+    /// Words for a person.
+    pub message: Option<String>,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Which operation.
+    pub operation: OperationId,
+    /// The configured name of the peer that served it, once it is known.
+    pub peer: Option<String>,
+    /// The server's own name of the tool, for calls, once it is known.
+    pub tool: Option<String>,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// The three ways of ending. A cancelled operation has failed with
+/// [`Cause::Cancelled`](crate::error::Cause::Cancelled).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // boxed where it is queued
+pub enum Outcome {
+    /// The answer. A tool that says `isError` has answered too.
+    Complete(Reply),
+    /// The server needs input first (R30); not an error.
+    InputRequired(InputRequired),
+    /// No answer.
+    Failed(Error),
+}
+
+/// The answers, by kind of operation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// To [`Request::ListTools`]: sorted by canonical name without a peer, else in the server's order.
+    Tools(Vec<Listed<Tool>>),
+    /// To [`Request::ListResources`].
+    Resources(Vec<Listed<Resource>>),
+    /// To [`Request::ListResourceTemplates`].
+    ResourceTemplates(Vec<Listed<ResourceTemplate>>),
+    /// To [`Request::ListPrompts`].
+    Prompts(Vec<Listed<Prompt>>),
+    /// To [`Request::CallTool`].
+    Call(CallToolResult),
+    /// To [`Request::ReadResource`].
+    Read(ReadResourceResult),
+    /// To [`Request::GetPrompt`].
+    Prompt(GetPromptResult),
+    /// To [`Request::Complete`].
+    Completion(CompleteResult),
+    /// To [`Request::Listen`]: how many notifications came.
+    Listened {
+        /// The count, coalesced ones included.
+        notifications: u64,
+    },
+    /// To [`Request::Settle`].
+    Settled,
+}
+
+/// A list entry with its canonical name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed<T> {
+    /// Unique among all peers; the server's own name when the list was asked of one peer.
+    pub name: String,
+    /// The peer that has it.
+    pub peer: PeerId,
+    /// The descriptor as the server sent it.
+    pub item: T,
+}
+
+/// A change notification, for listeners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// The configured name of the peer.
+    pub peer: String,
+    /// `notifications/tools/list_changed`, …
+    pub method: String,
+    /// Its parameters as they came.
+    pub params: Option<Json>,
+}

@@ -1,0 +1,207 @@
+//! Operations that one peer is working on.
+
+use alloc::collections::VecDeque;
+
+use crate::identity::{CallerMeta, Params, TraceContext};
+use crate::ids::OperationId;
+use crate::cache::Ticket;
+use crate::manifest::Listing;
+use crate::types::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::operation::{Notification, Options, Request};
+use crate::time::{Duration, Instant};
+use crate::wire::Json;
+
+/// One operation, from its acceptance by the peer to its outcome.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) request: Request,
+    pub(super) options: Options,
+    pub(super) meta: Option<CallerMeta>,
+    /// The ordinal of a tool call in its run (R6); `None` for control messages.
+    pub(super) call_index: Option<u64>,
+    pub(super) stage: Stage,
+    pub(super) clock: Option<Clock>,
+    /// What was sent, so that a retry can keep its `_meta` (R7).
+    pub(super) sent: Option<Sent>,
+    /// The right to keep the answer (R70).
+    pub(super) ticket: Option<Ticket>,
+    /// A retry for [`UNSUPPORTED_PROTOCOL_VERSION`](crate::negotiation) was made already (R12).
+    pub(super) version_retried: bool,
+    /// The last progress that was reported; later ones must exceed it.
+    pub(super) progress: Option<f64>,
+}
+
+/// The one request of an operation as it was sent.
+#[derive(Debug, Clone)]
+pub(super) struct Sent {
+    pub(super) method: &'static str,
+    pub(super) params: Params,
+    pub(super) trace: TraceContext,
+}
+
+/// Where an operation is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Waits for the peer to settle, or for a place in flight.
+    Queued,
+    /// A tool call waits for a fresh manifest.
+    AwaitManifest,
+    /// Its request is on its way.
+    Requested {
+        /// The id of the request.
+        request: u64,
+    },
+    /// A list is being read page by page.
+    Paging {
+        /// The id of the current page's request.
+        request: u64,
+        /// The pages so far.
+        pages: Pages,
+    },
+    /// Notifications are collected.
+    Listening(Listening),
+}
+
+/// A list that is being read, with the right to keep it (tools are kept in the manifest).
+#[derive(Debug)]
+pub(super) enum Pages {
+    Tools(Listing<Tool>),
+    Resources(Listing<Resource>, Option<Ticket>),
+    Templates(Listing<ResourceTemplate>, Option<Ticket>),
+    Prompts(Listing<Prompt>, Option<Ticket>),
+}
+
+/// An open subscription.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    /// The id of the open `subscriptions/listen`; `None` where the revision needs no request.
+    pub(super) request: Option<u64>,
+    /// Notifications that the application has not taken yet.
+    pub(super) queue: VecDeque<Notification>,
+    /// How many came in all.
+    pub(super) count: u64,
+}
+
+impl Listening {
+    /// Queues a notification; equal ones that still wait are one. `false` when it was folded into one.
+    pub(super) fn push(&mut self, peer: &str, method: &str, params: Option<&Json>) -> bool {
+        self.count = self.count.saturating_add(1);
+        let same = |waiting: &Notification| waiting.method == method && waiting.params.as_ref() == params;
+        if self.queue.iter().any(same) {
+            return false;
+        }
+        self.queue.push_back(Notification {
+            peer: peer.into(),
+            method: method.into(),
+            params: params.cloned(),
+        });
+        true
+    }
+}
+
+/// The two deadlines of an operation (R41).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    idle: Duration,
+    absolute: Duration,
+    started: Instant,
+    heard: Instant,
+}
+
+/// Which deadline has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Expired {
+    pub(super) setting: &'static str,
+    pub(super) limit: Duration,
+}
+
+impl Clock {
+    pub(super) const fn start(idle: Duration, absolute: Duration, now: Instant) -> Self {
+        Self { idle, absolute, started: now, heard: now }
+    }
+
+    /// Progress extends the idle deadline, never the absolute one.
+    pub(super) const fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        (self.heard + self.idle).min(self.started + self.absolute)
+    }
+
+    pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
+        if now >= self.started + self.absolute {
+            return Some(Expired { setting: "absoluteTimeoutMs", limit: self.absolute });
+        }
+        (now >= self.heard + self.idle).then_some(Expired { setting: "timeoutMs", limit: self.idle })
+    }
+}
+
+impl Active {
+    /// An operation that has not begun.
+    pub(super) const fn new(
+        request: Request,
+        options: Options,
+        meta: Option<CallerMeta>,
+        call_index: Option<u64>,
+    ) -> Self {
+        Self {
+            request,
+            options,
+            meta,
+            call_index,
+            stage: Stage::Queued,
+            clock: None,
+            sent: None,
+            ticket: None,
+            version_retried: false,
+            progress: None,
+        }
+    }
+
+    /// The id of the request that is on its way, if any.
+    pub(super) const fn request_id(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::Requested { request } | Stage::Paging { request, .. } => Some(*request),
+            Stage::Listening(listening) => listening.request,
+            Stage::Queued | Stage::AwaitManifest => None,
+        }
+    }
+
+    /// Whether this is the subscription that a request opened.
+    pub(super) fn listens_with(&self, request: u64) -> bool {
+        matches!(&self.stage, Stage::Listening(listening) if listening.request == Some(request))
+    }
+
+    /// The method that is awaited, for messages.
+    pub(super) fn method(&self) -> &'static str {
+        match &self.request {
+            Request::ListTools => "tools/list",
+            Request::ListResources => "resources/list",
+            Request::ListResourceTemplates => "resources/templates/list",
+            Request::ListPrompts => "prompts/list",
+            Request::CallTool(_) => match self.stage {
+                Stage::AwaitManifest => "tools/list",
+                _ => "tools/call",
+            },
+            Request::ReadResource { .. } => "resources/read",
+            Request::GetPrompt { .. } => "prompts/get",
+            Request::Complete { .. } => "completion/complete",
+            Request::Listen => "subscriptions/listen",
+            Request::Settle => "connection",
+        }
+    }
+
+    /// The tool of a call, by the server's own name.
+    pub(super) fn tool(&self) -> Option<&str> {
+        match &self.request {
+            Request::CallTool(call) => Some(&call.tool),
+            _ => None,
+        }
+    }
+}
+
+/// The token under which progress of an operation is reported: its number, unique within the client.
+pub(super) const fn progress_token(operation: OperationId) -> u64 {
+    operation.number()
+}

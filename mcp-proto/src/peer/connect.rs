@@ -1,0 +1,264 @@
+//! From nothing to a session: link, negotiation, handshake, first manifest.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::requests::Owner;
+use super::{MANIFEST, Peer, Phase, Speech};
+use crate::config::PeerConfig;
+use crate::error::{Cause, Error};
+use crate::event::{IoFailure, IoKind};
+use crate::ids::LinkId;
+use crate::legacy;
+use crate::negotiation::{self, Command, Dialect, HandshakeAnswer, Negotiation, Policy, ProbeAnswer, Verdict};
+use crate::operation::{News, Options, Request};
+use crate::stdio::Link;
+use crate::time::Instant;
+use crate::types::{CacheScope, DiscoverFault, DiscoverResult, Implementation, ServerCapabilities};
+use crate::wire::Answer;
+
+/// What was agreed with the server. In the modern era nothing of it is state of the connection (R8): it
+/// is what the server said about itself.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) dialect: Dialect,
+    pub(super) capabilities: ServerCapabilities,
+    pub(super) server_info: Option<Implementation>,
+    pub(super) cache_scope: CacheScope,
+}
+
+/// What the configuration says about eras.
+pub(super) fn policy(config: &PeerConfig) -> Policy {
+    Policy {
+        era: config.era,
+        allow_legacy: config.allow_legacy,
+        legacy_available: !config.legacy_versions.is_empty(),
+        probe_timeout: config.probe_timeout,
+        handshake_timeout: config.probe_timeout,
+        respawnable: config.is_process(),
+        declarable: Vec::new(),
+    }
+}
+
+impl Peer {
+    /// Opens the link and begins to find out the era. Does nothing when that has begun already.
+    pub fn connect(&mut self, now: Instant) {
+        if !matches!(self.phase, Phase::Idle) {
+            return;
+        }
+        self.phase = Phase::Connecting;
+        self.negotiation = Negotiation::new(policy(&self.config));
+        if let Err(error) = self.open_link() {
+            self.fail(error, now);
+            return;
+        }
+        self.negotiation.handle(negotiation::Event::Started, now);
+        self.drive_negotiation(now);
+        self.flush();
+    }
+
+    fn open_link(&mut self) -> Result<(), Error> {
+        let target = self.link_target()?;
+        self.serial = self.serial.saturating_add(1);
+        self.counters.starts = self.counters.starts.saturating_add(1);
+        self.heard_message = false;
+        let id = LinkId { peer: self.id, serial: self.serial };
+        self.link = Some(Link::open(id, &target, &self.config.limits, &mut self.actions));
+        Ok(())
+    }
+
+    /// Sends the current link down the shutdown ladder; it keeps its own time there.
+    pub(super) fn retire_link(&mut self, now: Instant) {
+        self.requests.clear();
+        if let Some(mut link) = self.link.take() {
+            link.shut_down(now, &mut self.actions);
+            self.last_stderr = link.stderr_lines();
+            if !link.is_released() {
+                self.fading.push(link);
+            }
+        }
+    }
+
+    fn is_negotiating(&self) -> bool {
+        matches!(self.phase, Phase::Connecting)
+    }
+
+    pub(super) fn negotiation_deadline(&self) -> Option<Instant> {
+        self.negotiation.deadline().filter(|_| self.is_negotiating())
+    }
+
+    pub(super) fn on_opened(&mut self, now: Instant) {
+        self.negotiate(negotiation::Event::LinkUp, now);
+    }
+
+    pub(super) fn on_open_failed(&mut self, failure: IoFailure, now: Instant) {
+        self.link = None;
+        let reason = match failure.kind {
+            IoKind::NotFound => format!("not found ({})", failure.detail),
+            _ => failure.detail,
+        };
+        let command = self.config.display_program();
+        let cause = Cause::SpawnRefused { command, reason };
+        self.negotiate(negotiation::Event::Unreachable(cause), now);
+    }
+
+    /// The link is lost. What was in flight on it fails at once (R90).
+    pub(super) fn on_lost(&mut self, reason: String, now: Instant) {
+        if let Some(link) = self.link.take() {
+            self.last_stderr = link.stderr_lines();
+            if !link.is_released() {
+                self.fading.push(link);
+            }
+        }
+        self.requests.clear();
+        let detail = self.with_last_words(reason);
+        if self.is_negotiating() {
+            let asks_for_handshake = legacy::asks_for_handshake(&detail);
+            let event = negotiation::Event::LinkLost { description: detail, asks_for_handshake };
+            self.negotiate(event, now);
+            return;
+        }
+        if matches!(self.phase, Phase::Closing) {
+            return;
+        }
+        let error = self.error(Cause::Closed { detail: detail.clone() });
+        self.phase = Phase::Failed(error);
+        self.end_all(|_| Cause::Closed { detail: detail.clone() });
+        self.deliver(News::PeerChanged { peer: self.id });
+    }
+
+    /// Adds the end of standard error, secrets struck out: it usually says why a server died.
+    fn with_last_words(&self, reason: String) -> String {
+        match self.last_stderr.last() {
+            Some(line) => format!("{reason}; its last words: {}", self.config.redact(line)),
+            None => reason,
+        }
+    }
+
+    pub(super) fn expire_negotiation(&mut self, now: Instant) {
+        if self.negotiation_deadline().is_some_and(|deadline| now >= deadline) {
+            self.negotiate(negotiation::Event::DeadlinePassed, now);
+        }
+    }
+
+    /// Tells the negotiation a fact, while there is one.
+    pub(super) fn negotiate(&mut self, event: negotiation::Event, now: Instant) {
+        if self.is_negotiating() {
+            self.negotiation.handle(event, now);
+            self.drive_negotiation(now);
+        }
+    }
+
+    fn drive_negotiation(&mut self, now: Instant) {
+        while let Some(command) = self.negotiation.poll_command() {
+            match command {
+                Command::Declare(_) => {}
+                Command::SendProbe { attempt, version } => {
+                    self.speech = Speech::modern(version, &self.config, &self.identity);
+                    self.send_control(Owner::Probe(attempt), "server/discover", None, (None, None));
+                }
+                Command::BeginHandshake => self.begin_handshake(),
+                Command::Respawn => {
+                    self.retire_link(now);
+                    if let Err(error) = self.open_link() {
+                        self.fail(error, now);
+                    }
+                }
+                Command::Established(verdict) => self.establish(verdict, now),
+                Command::Fail(failure) => {
+                    let error = self.error(failure.cause);
+                    self.fail(error, now);
+                }
+            }
+        }
+    }
+
+    fn begin_handshake(&mut self) {
+        self.speech = Speech::Legacy;
+        let request = legacy::handshake(&self.config.legacy_versions, &self.identity.client_info);
+        self.send_control(Owner::Handshake, request.method, Some(&request.params), (None, None));
+    }
+
+    /// A response to probe number `attempt`.
+    pub(super) fn on_probe_answer(&mut self, attempt: u32, answer: &Answer<'_>, now: Instant) {
+        let answer = match answer {
+            Answer::Error(error) => ProbeAnswer::classify_error(error.into()),
+            Answer::Result(members) => match DiscoverResult::read(members) {
+                Ok(discovered) => {
+                    let supported_versions = discovered.supported_versions.clone();
+                    self.discovered = Some(discovered);
+                    ProbeAnswer::Discovered { supported_versions }
+                }
+                Err(DiscoverFault::Empty) => ProbeAnswer::Empty,
+                Err(DiscoverFault::Malformed(fault)) => {
+                    self.degrade(&fault);
+                    ProbeAnswer::Malformed(fault)
+                }
+            },
+        };
+        self.negotiate(negotiation::Event::ProbeAnswered { attempt, answer }, now);
+    }
+
+    /// A response to the handshake.
+    pub(super) fn on_handshake_answer(&mut self, answer: &Answer<'_>, now: Instant) {
+        let answer = match legacy::read_handshake(answer, &self.config.legacy_versions) {
+            Ok(session) => {
+                let version = session.dialect.version;
+                self.session = Some(Session {
+                    dialect: session.dialect,
+                    capabilities: session.capabilities,
+                    server_info: Some(session.server_info),
+                    cache_scope: CacheScope::Private,
+                });
+                HandshakeAnswer::Accepted { version }
+            }
+            Err(answer) => answer,
+        };
+        self.negotiate(negotiation::Event::HandshakeAnswered(answer), now);
+    }
+
+    /// The era is known. For an older revision the handshake is completed first: a server may die of any
+    /// request that comes earlier.
+    fn establish(&mut self, verdict: Verdict, now: Instant) {
+        self.requests.forget_negotiation();
+        match verdict {
+            Verdict::Modern { version } => {
+                let discovered = self.discovered.take().unwrap_or_default();
+                self.speech = Speech::modern(version, &self.config, &self.identity);
+                self.session = Some(Session {
+                    dialect: Dialect::MODERN,
+                    capabilities: discovered.capabilities,
+                    server_info: discovered.server_info,
+                    cache_scope: discovered.cache.scope,
+                });
+            }
+            Verdict::Legacy { .. } => {
+                let (method, params) = legacy::initialized();
+                self.notify(method, params);
+            }
+        }
+        self.phase = Phase::Listing;
+        self.read_manifest(now);
+    }
+
+    /// Reads the manifest under the peer's own operation, unless that is under way.
+    pub(super) fn read_manifest(&mut self, now: Instant) {
+        if self.operations.contains_key(&MANIFEST) {
+            return;
+        }
+        let active = super::Active::new(Request::ListTools, Options::default(), None, None);
+        self.start(MANIFEST, active, now);
+    }
+
+    /// The peer cannot be used: its link goes, what waits for it ends.
+    pub(super) fn fail(&mut self, error: Error, now: Instant) {
+        let reason = error.to_string();
+        self.phase = Phase::Failed(error.clone());
+        self.retire_link(now);
+        self.end_all(|active| {
+            if active.clock.is_some() { error.cause.clone() } else { Cause::Unavailable { reason: reason.clone() } }
+        });
+        self.deliver(News::PeerChanged { peer: self.id });
+    }
+}

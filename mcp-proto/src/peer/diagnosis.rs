@@ -1,0 +1,95 @@
+//! What is known about a peer, for people.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{Peer, Phase};
+use crate::negotiation::Observation;
+use crate::report::{PeerReport, PeerState};
+
+/// What was counted about one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Requests and notifications of operations that were written or queued.
+    pub operations: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Violations of the protocol.
+    pub violations: u64,
+    /// Lines on standard output that were no message.
+    pub noise_lines: u64,
+    /// Answers to requests that were no longer awaited.
+    pub late_answers: u64,
+    /// Answers to requests that were never made.
+    pub unknown_answers: u64,
+    /// Notifications that concern nobody: unknown progress tokens, unexpected methods, bad parameters.
+    pub dropped_notifications: u64,
+    /// Processes started (or streams taken).
+    pub starts: u64,
+    /// Bytes received on standard output.
+    pub bytes_received: u64,
+}
+
+/// One peer as `doctor` shows it. Free of secrets.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// The same as in the startup report.
+    pub report: PeerReport,
+    /// What was run, with values that came from variables left out.
+    pub command: String,
+    /// What the server says it is, unverified.
+    pub server: Option<String>,
+    /// What was seen while the era was found out, in order.
+    pub evidence: Vec<Observation>,
+    /// What was counted.
+    pub counters: Counters,
+    /// The last lines on standard output that were no message.
+    pub noise: Vec<String>,
+    /// The last lines on standard error, secrets struck out.
+    pub stderr: Vec<String>,
+}
+
+impl Peer {
+    /// This peer's part of the startup report (R111). Names of tools are the server's own.
+    #[must_use]
+    pub fn report(&self) -> PeerReport {
+        let mut report = PeerReport::new(&self.config.name, self.config.transport_word());
+        report.state = match &self.phase {
+            Phase::Ready => PeerState::Ready,
+            Phase::Failed(_) => PeerState::Failed,
+            Phase::Closing => PeerState::Closed,
+            Phase::Idle | Phase::Connecting | Phase::Listing => PeerState::Connecting,
+        };
+        if let Some(session) = &self.session {
+            report.era = Some(session.dialect.version.era());
+            report.version = Some(session.dialect.version);
+            report.cache_scope = Some(session.cache_scope);
+        }
+        report.manifest_digest = self.manifest.digest().map(|digest| digest.to_string());
+        report.tools = self.manifest.tools().map(|tool| tool.name().to_string()).collect();
+        report.degraded = self.degraded.as_ref().map(ToString::to_string);
+        report.notes = self.manifest.notes().map(ToString::to_string).collect();
+        if let Phase::Failed(error) = &self.phase {
+            report.failure = Some(error.into());
+        }
+        report
+    }
+
+    /// Everything that is known about the peer.
+    #[must_use]
+    pub fn diagnosis(&self) -> Diagnosis {
+        let server = self.session.as_ref().and_then(|session| session.server_info.as_ref());
+        let stderr = self.link.as_ref().map_or_else(|| self.last_stderr.clone(), |link| link.stderr_lines());
+        Diagnosis {
+            report: self.report(),
+            command: self.config.display_target(),
+            server: server.map(ToString::to_string),
+            evidence: self.negotiation.observations().to_vec(),
+            counters: self.counters,
+            noise: self.noise.lines(),
+            stderr: stderr.iter().map(|line| self.config.redact(line)).collect(),
+        }
+    }
+}

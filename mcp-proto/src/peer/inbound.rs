@@ -1,0 +1,273 @@
+//! Lines on their way in.
+
+use alloc::vec::Vec;
+
+use serde_json::value::RawValue;
+
+use super::Peer;
+use super::active::Stage;
+use super::requests::Owner;
+use crate::config::StdoutNoise;
+use crate::error::{Cause, Ran};
+use crate::ids::{LinkId, OperationId};
+use crate::negotiation::{self, HandshakeAnswer, ProbeAnswer};
+use crate::operation::{News, ProgressUpdate};
+use crate::time::Instant;
+use crate::types::{self, Progress};
+use crate::violation::{Fault, Violation};
+use crate::wire::{
+    self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Rejected, Response, envelope,
+    printable,
+};
+
+impl Peer {
+    /// Bytes arrived, split anywhere.
+    pub(super) fn on_data(&mut self, link: LinkId, bytes: &[u8], now: Instant) {
+        let Some(mut framer) = self.take_framer(link) else {
+            return;
+        };
+        self.counters.bytes_received = self.counters.bytes_received.saturating_add(bytes.len() as u64);
+        let mut lines = framer.feed(bytes);
+        while let Some(line) = lines.next() {
+            self.on_line(line, now);
+        }
+        drop(lines);
+        if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {
+            current.framer = Some(framer);
+        }
+    }
+
+    /// The output ended: what stands there without its newline may still be a whole message.
+    pub(super) fn on_output_end(&mut self, link: LinkId, now: Instant) {
+        let Some(mut framer) = self.take_framer(link) else {
+            return;
+        };
+        if let Some(line) = framer.finish() {
+            self.on_line(line, now);
+        }
+    }
+
+    /// The framer of the current link, while its data count: facts about dead links change nothing.
+    fn take_framer(&mut self, link: LinkId) -> Option<LineBuffer> {
+        let current = self.link.as_mut().filter(|current| current.id == link && current.is_listening())?;
+        current.framer.take()
+    }
+
+    fn on_line(&mut self, line: Line<'_>, now: Instant) {
+        match line {
+            Line::TooLong { prefix, .. } => self.on_too_long(prefix, now),
+            Line::Complete(bytes) => match envelope::read(bytes) {
+                Ok(message) => {
+                    self.heard_message = true;
+                    self.on_message(message, now);
+                }
+                Err(rejected) if rejected.kind == RejectKind::Noise => self.on_noise(bytes, &rejected),
+                Err(rejected) => self.on_rejected(rejected, now),
+            },
+        }
+    }
+
+    fn on_message(&mut self, message: Message<'_>, now: Instant) {
+        match message {
+            Message::Response(response) => self.on_response(&response, now),
+            Message::Notification(notification) => {
+                self.on_notification(&notification.method, notification.params, now);
+            }
+            Message::Request(request) => self.on_server_request(&request),
+        }
+    }
+
+    fn on_response(&mut self, response: &Response<'_>, now: Instant) {
+        let id = response.id.as_u64();
+        let Some((id, pending)) = id.and_then(|id| self.requests.get(id).map(|pending| (id, pending))) else {
+            self.on_orphan(response, now);
+            return;
+        };
+        match pending.owner {
+            // Probes stay correlated until the era is known: a late answer proves something.
+            Owner::Probe(attempt) => self.on_probe_answer(attempt, &response.answer, now),
+            Owner::Handshake => {
+                self.requests.take(id);
+                self.on_handshake_answer(&response.answer, now);
+            }
+            Owner::Operation(operation) => {
+                self.requests.take(id);
+                self.on_answer(operation, &response.answer, now);
+            }
+            Owner::Nobody => {
+                self.requests.take(id);
+            }
+        }
+    }
+
+    /// A response to nothing that is awaited: counted and dropped, it is never matched by guess.
+    fn on_orphan(&mut self, response: &Response<'_>, now: Instant) {
+        let known = response.id.as_u64().is_some_and(|id| self.requests.was_sent(id));
+        let counter =
+            if known { &mut self.counters.late_answers } else { &mut self.counters.unknown_answers };
+        *counter = counter.saturating_add(1);
+        if let Answer::Error(error) = &response.answer {
+            self.negotiate(negotiation::Event::ForeignError(error.into()), now);
+        }
+    }
+
+    /// Text that was never meant to be a message (R62). It completes no request and proves no era.
+    fn on_noise(&mut self, line: &[u8], rejected: &Rejected) {
+        self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
+        self.noise.push(line);
+        self.noise.push(b"\n");
+        let degrades = match self.config.stdout_noise {
+            StdoutNoise::Tolerate => false,
+            StdoutNoise::Degrade => true,
+            StdoutNoise::Auto => self.heard_message,
+        };
+        if degrades {
+            self.degrade(&Fault::new(Violation::Noise, rejected.fault.detail.clone()));
+        }
+    }
+
+    /// A broken message: it concerns the request that it names, or the only one there is.
+    fn on_rejected(&mut self, rejected: Rejected, now: Instant) {
+        self.degrade(&rejected.fault);
+        let id = rejected.id.filter(|id| self.requests.get(*id).is_some());
+        let Some(id) = id.or_else(|| self.requests.only()) else {
+            return;
+        };
+        let Some(pending) = self.requests.get(id) else {
+            return;
+        };
+        match pending.owner {
+            Owner::Probe(attempt) => {
+                let answer = ProbeAnswer::Malformed(rejected.fault);
+                self.negotiate(negotiation::Event::ProbeAnswered { attempt, answer }, now);
+            }
+            Owner::Handshake => {
+                let answer =
+                    HandshakeAnswer::Refused(Cause::SchemaViolation(rejected.fault));
+                self.negotiate(negotiation::Event::HandshakeAnswered(answer), now);
+            }
+            Owner::Operation(operation) => {
+                self.requests.take(id);
+                let error = self.error(Cause::SchemaViolation(rejected.fault)).ran(Ran::Maybe);
+                self.end_with_error(operation, error);
+            }
+            Owner::Nobody => {
+                self.requests.take(id);
+            }
+        }
+    }
+
+    /// A line over the limit: the reader is in step again at the next newline.
+    fn on_too_long(&mut self, prefix: &[u8], now: Instant) {
+        let max = self.config.limits.line_bytes as u64;
+        let id = wire::salvage_id(prefix).filter(|id| self.requests.get(*id).is_some());
+        let Some(id) = id.or_else(|| self.requests.only()) else {
+            self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
+            return;
+        };
+        let cause = Cause::Limit { what: "a line of the server's output".into(), setting: "maxLineBytes", max };
+        match self.requests.get(id).map(|pending| pending.owner) {
+            Some(Owner::Operation(operation)) => {
+                self.requests.take(id);
+                let error = self.error(cause).ran(Ran::Maybe);
+                self.end_with_error(operation, error);
+            }
+            Some(Owner::Probe(_) | Owner::Handshake) => {
+                self.negotiate(negotiation::Event::Unreachable(cause), now);
+            }
+            Some(Owner::Nobody) | None => {}
+        }
+    }
+
+    /// A request of the server: forbidden in the modern era, answered in the others (R60).
+    fn on_server_request(&mut self, request: &wire::Request<'_>) {
+        let dialect = self.session.as_ref().map(|session| &session.dialect);
+        match dialect {
+            Some(dialect) if dialect.server_requests => {
+                let reply = crate::legacy::answer_request(&request.method);
+                let answer = match &reply {
+                    Ok(result) => Ok(*result),
+                    Err((code, message)) => Err((*code, message.as_str())),
+                };
+                self.respond(request.id, answer);
+            }
+            Some(_) => {
+                let method = printable(request.method.as_bytes(), 80);
+                self.degrade(&Fault::new(Violation::ServerRequest, method));
+            }
+            // Nothing may be answered before it is known what is spoken.
+            None => {
+                self.counters.dropped_notifications =
+                    self.counters.dropped_notifications.saturating_add(1);
+            }
+        }
+    }
+
+    fn on_notification(&mut self, method: &str, params: Option<&RawValue>, now: Instant) {
+        let handled = match method {
+            "notifications/progress" => self.on_progress(params, now),
+            "notifications/message" => self.session.is_some(),
+            "notifications/subscriptions/acknowledged" => self.on_acknowledged(params),
+            "notifications/cancelled" => self.on_subscription_ended(params),
+            _ => self.on_change(method, params),
+        };
+        if !handled {
+            self.counters.dropped_notifications = self.counters.dropped_notifications.saturating_add(1);
+        }
+    }
+
+    /// Progress of an operation (R42): finite, increasing, and for one that asked for it; else dropped.
+    fn on_progress(&mut self, params: Option<&RawValue>, now: Instant) -> bool {
+        let Some(progress) = params.and_then(Progress::read) else {
+            return false;
+        };
+        let token = IdToken::parse(progress.token.get()).and_then(IdToken::as_u64);
+        let Some(operation) = token.map(OperationId::new) else {
+            return false;
+        };
+        let Some(active) = self.operations.get_mut(&operation) else {
+            return false;
+        };
+        if !active.options.progress || active.progress.is_some_and(|last| progress.progress <= last) {
+            return false;
+        }
+        active.progress = Some(progress.progress);
+        if let Some(clock) = &mut active.clock {
+            clock.heard(now);
+        }
+        let update = ProgressUpdate {
+            progress: progress.progress,
+            total: progress.total,
+            message: progress.message.map(Into::into),
+        };
+        self.deliver(News::Progress { operation, progress: update });
+        true
+    }
+
+    /// A change notification: what is cached is stale, and listeners want to know.
+    fn on_change(&mut self, method: &str, params: Option<&RawValue>) -> bool {
+        let is_change = types::CHANGES.contains(&method) && self.session.is_some();
+        if !is_change || params.is_some_and(|params| !params.get().starts_with('{')) {
+            return false;
+        }
+        self.invalidate(method, params);
+        let subscription = params.and_then(types::subscription_id);
+        let params = params.map(Json::from);
+        let mut notified = Vec::new();
+        for (operation, active) in &mut self.operations {
+            let Stage::Listening(listening) = &mut active.stage else {
+                continue;
+            };
+            if listening.request.is_some() && listening.request != subscription {
+                continue;
+            }
+            if listening.push(&self.config.name, method, params.as_ref()) {
+                notified.push(*operation);
+            }
+        }
+        for operation in notified {
+            self.deliver(News::Notified { operation });
+        }
+        true
+    }
+}

@@ -1,0 +1,256 @@
+//! Lists, page by page, and what is remembered of them.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::value::RawValue;
+
+use super::active::{Active, Pages, Stage};
+use super::requests::Owner;
+use super::sending::Extra;
+use crate::identity::Params;
+use super::{MANIFEST, Peer};
+use crate::cache::{CacheKind, Ticket};
+use crate::error::{Cause, Ran};
+use crate::ids::{OperationId, PeerId};
+use crate::manifest::{List, Listing, Rejection, Step};
+use crate::operation::{Listed, Outcome, Reply, Request};
+use crate::time::Instant;
+use crate::types::{
+    CacheHint, Entry, ListFault, ListPage, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool,
+};
+use crate::wire::{Json, Members};
+
+impl Peer {
+    /// Answers a list from what is known and fresh, or asks for its first page.
+    pub(super) fn start_list(&mut self, operation: OperationId, active: Active, now: Instant) {
+        let limits = &self.config.limits;
+        let known = match &active.request {
+            Request::ListTools if operation != MANIFEST && self.manifest.fresh_at(now) => Some(self.tools_reply()),
+            Request::ListResources => self.cached::<Resource>(now).map(Reply::Resources),
+            Request::ListResourceTemplates => {
+                self.cached::<ResourceTemplate>(now).map(Reply::ResourceTemplates)
+            }
+            Request::ListPrompts => self.cached::<Prompt>(now).map(Reply::Prompts),
+            _ => None,
+        };
+        if let Some(reply) = known {
+            self.end(operation, active, Outcome::Complete(reply));
+            return;
+        }
+        let limits = limits.clone();
+        let pages = match &active.request {
+            Request::ListResources => {
+                Pages::Resources(Listing::start(0, &limits), self.ticket::<Resource>())
+            }
+            Request::ListResourceTemplates => {
+                Pages::Templates(Listing::start(0, &limits), self.ticket::<ResourceTemplate>())
+            }
+            Request::ListPrompts => Pages::Prompts(Listing::start(0, &limits), self.ticket::<Prompt>()),
+            _ => Pages::Tools(self.manifest.begin(&limits)),
+        };
+        self.ask_page(operation, active, pages, None);
+    }
+
+    fn ask_page(&mut self, operation: OperationId, mut active: Active, pages: Pages, cursor: Option<&str>) {
+        let params = cursor.map(|cursor| {
+            Params::build(|object| {
+                object.string("cursor", cursor);
+            })
+        });
+        let owner = Owner::Operation(operation);
+        let extra = Extra { progress_token: None, caller_meta: active.meta.as_ref() };
+        let request = self.send_control(owner, active.method(), params.as_ref(), extra);
+        active.stage = Stage::Paging { request, pages };
+        self.operations.insert(operation, active);
+    }
+
+    /// Takes one page: asks for the next, or ends.
+    pub(super) fn on_page(
+        &mut self,
+        operation: OperationId,
+        mut active: Active,
+        members: &Members<'_>,
+        now: Instant,
+    ) {
+        let Stage::Paging { pages, .. } = core::mem::replace(&mut active.stage, Stage::Queued) else {
+            return;
+        };
+        match pages {
+            Pages::Tools(listing) => {
+                let step = listing.on_page(members, now);
+                self.on_step(operation, active, step, Pages::Tools, |peer, list| {
+                    peer.install(list);
+                    peer.tools_reply()
+                });
+            }
+            Pages::Resources(listing, ticket) => {
+                let step = listing.on_page(members, now);
+                let again = ticket.clone();
+                let next = |listing| Pages::Resources(listing, ticket);
+                self.on_step(operation, active, step, next, |peer, list| {
+                    Reply::Resources(peer.keep(list, again, now))
+                });
+            }
+            Pages::Templates(listing, ticket) => {
+                let step = listing.on_page(members, now);
+                let again = ticket.clone();
+                let next = |listing| Pages::Templates(listing, ticket);
+                self.on_step(operation, active, step, next, |peer, list| {
+                    Reply::ResourceTemplates(peer.keep(list, again, now))
+                });
+            }
+            Pages::Prompts(listing, ticket) => {
+                let step = listing.on_page(members, now);
+                let again = ticket.clone();
+                let next = |listing| Pages::Prompts(listing, ticket);
+                self.on_step(operation, active, step, next, |peer, list| {
+                    Reply::Prompts(peer.keep(list, again, now))
+                });
+            }
+        }
+    }
+
+    fn on_step<T: Entry>(
+        &mut self,
+        operation: OperationId,
+        active: Active,
+        step: Step<T>,
+        next: impl FnOnce(Listing<T>) -> Pages,
+        done: impl FnOnce(&mut Self, List<T>) -> Reply,
+    ) {
+        match step {
+            Step::Next { cursor, listing } => {
+                self.ask_page(operation, active, next(listing), Some(&cursor));
+            }
+            Step::Done(list) => {
+                let reply = done(self, list);
+                self.end(operation, active, Outcome::Complete(reply));
+            }
+            Step::Failed(fault) => {
+                if let ListFault::Violation(fault) = &fault {
+                    self.degrade(fault);
+                }
+                let cause = fault.into_cause(active.method());
+                let error = self.error(cause).ran(Ran::No);
+                self.end(operation, active, Outcome::Failed(error));
+            }
+        }
+    }
+
+    /// The server does not know the list method: nothing of the kind is there. That is a note, not a
+    /// failure, whatever was declared (R18).
+    pub(super) fn end_without_list(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+        let method = active.method();
+        self.note(format!("answers {method} with \"method not found\": taken as an empty list"));
+        let mut members = Members::default();
+        let member = match &active.request {
+            Request::ListResources => Resource::MEMBER,
+            Request::ListResourceTemplates => ResourceTemplate::MEMBER,
+            Request::ListPrompts => Prompt::MEMBER,
+            _ => Tool::MEMBER,
+        };
+        let empty: &RawValue = serde_json::from_str("[]").unwrap_or(RawValue::NULL);
+        members.insert(member.into(), empty);
+        if let Stage::Paging { request, .. } = &mut active.stage {
+            *request = 0;
+        }
+        self.on_page(operation, active, &members, now);
+    }
+
+    /// Puts a new manifest in force and reports what is wrong with it (R21, R22).
+    fn install(&mut self, list: List<Tool>) {
+        let _ = self.manifest.install(list, |_| None);
+        let faults: Vec<_> = self
+            .manifest
+            .rejected()
+            .iter()
+            .filter_map(|rejected| match &rejected.reason {
+                Rejection::Duplicate(fault) => Some(fault.clone()),
+                _ => None,
+            })
+            .collect();
+        for fault in &faults {
+            self.degrade(fault);
+        }
+    }
+
+    fn tools_reply(&self) -> Reply {
+        Reply::Tools(listed(self.id, self.manifest.tools().to_vec()))
+    }
+
+    fn ticket<T: Entry>(&self) -> Option<Ticket> {
+        self.cache.ticket(T::METHOD, "{}")
+    }
+
+    /// The whole list, if one is kept and fresh.
+    fn cached<T: Entry>(&mut self, now: Instant) -> Option<Vec<Listed<T>>> {
+        let ticket = self.ticket::<T>()?;
+        let items = self.config.limits.items;
+        let mut members = Members::default();
+        members.insert(T::MEMBER.into(), self.cache.get(&ticket, now)?.as_raw());
+        let page = ListPage::<T>::read(&members, items).ok()?;
+        Some(listed(self.id, page.items))
+    }
+
+    fn keep<T: Entry>(&mut self, list: List<T>, ticket: Option<Ticket>, now: Instant) -> Vec<Listed<T>> {
+        let hint = CacheHint { ttl: list.fresh_until.since(now), scope: list.scope };
+        if let (Some(ticket), false) = (ticket, hint.ttl.is_zero()) {
+            let entries: Vec<&Json> = list.items.iter().map(Entry::raw).collect();
+            if let Ok(value) = Json::encode(&entries) {
+                self.cache.store(&ticket, value, hint, now);
+            }
+        }
+        listed(self.id, list.items)
+    }
+
+    /// The answer to a read, if one is kept and fresh.
+    pub(super) fn cached_read(&mut self, ticket: &Ticket, now: Instant) -> Option<ReadResourceResult> {
+        let members = self.cache.get(ticket, now)?.view::<Members<'_>>().ok()?;
+        ReadResourceResult::read(&members).ok()
+    }
+
+    /// Keeps the answer to a read for as long as the server allows.
+    pub(super) fn keep_read(&mut self, ticket: &Ticket, members: &Members<'_>, now: Instant) {
+        let hint = CacheHint::read(members);
+        if let (false, Ok(value)) = (hint.ttl.is_zero(), Json::encode(members)) {
+            self.cache.store(ticket, value, hint, now);
+        }
+    }
+
+    /// A change notification: what it names is not fresh any more (R70).
+    pub(super) fn invalidate(&mut self, method: &str, params: Option<&RawValue>) {
+        match method {
+            "notifications/tools/list_changed" => {
+                self.tools_changed = true;
+                self.manifest.invalidate();
+            }
+            "notifications/resources/list_changed" => self.cache.invalidate(CacheKind::Resources),
+            "notifications/prompts/list_changed" => self.cache.invalidate(CacheKind::Prompts),
+            _ => match params.and_then(|params| crate::types::text_member(params, "uri")) {
+                Some(uri) => self.cache.invalidate_resource(&uri),
+                None => self.cache.invalidate(CacheKind::Reads),
+            },
+        }
+    }
+
+    /// Remembers something odd that is no failure; each text once.
+    pub(super) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) && self.notes.len() < 32 {
+            self.notes.push(note);
+        }
+    }
+
+    pub(super) fn no_such_tool(&self, tool: &str) -> Cause {
+        Cause::CapabilityMissing {
+            tool: tool.into(),
+            manifest_digest: self.manifest.digest().unwrap_or_default().into(),
+        }
+    }
+}
+
+/// A list under the server's own names.
+fn listed<T: Entry>(peer: PeerId, items: Vec<T>) -> Vec<Listed<T>> {
+    items.into_iter().map(|item| Listed { name: item.key().into(), peer, item }).collect()
+}

@@ -1,0 +1,414 @@
+//! One server: the machines of this crate, wired together.
+//!
+//! A [`Peer`] can be driven alone by a host that manages its own servers; [`Client`](crate::Client)
+//! drives many.
+
+mod active;
+mod connect;
+mod diagnosis;
+mod inbound;
+mod operations;
+mod requests;
+mod sending;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::action::{Action, LinkTarget};
+use crate::cache::ResponseCache;
+use crate::config::PeerConfig;
+use crate::error::{Cause, Error};
+use crate::event::Event;
+use crate::identity::{CallerMeta, Sha256Hex};
+use crate::ids::{LinkId, OperationId, PeerId};
+use crate::manifest::Manifest;
+use crate::negotiation::Negotiation;
+use crate::operation::{Ended, News, Notification, Operation, Outcome, Request};
+use crate::stdio::{Link, LinkNews};
+use crate::time::Instant;
+use crate::types::{DiscoverResult, Tool};
+use crate::violation::{Fault, Violation};
+
+pub use diagnosis::{Counters, Diagnosis};
+pub(crate) use sending::Speech;
+
+use active::{Active, Stage};
+use connect::Session;
+use requests::Requests;
+
+/// Who the application is, as servers are told.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// `clientInfo`: a JSON object with at least `name` and `version`.
+    pub client_info: crate::wire::Json,
+    /// `clientCapabilities` for requests of the modern era: a JSON object, `{}` for none.
+    pub capabilities: crate::wire::Json,
+}
+
+/// The operation under which a peer reads its own manifest when it connects.
+const MANIFEST: OperationId = OperationId::new(0);
+
+/// Where a peer is. The failure of a peer whose link still stands keeps its session.
+#[derive(Debug)]
+enum Phase {
+    /// Not connected yet.
+    Idle,
+    /// The era is being found out.
+    Connecting,
+    /// The session stands and the first manifest is being read.
+    Listing,
+    /// Settled, and well.
+    Ready,
+    /// Settled, and not well.
+    Failed(Error),
+    /// Being closed, or closed.
+    Closing,
+}
+
+/// One server.
+#[derive(Debug)]
+pub struct Peer {
+    id: PeerId,
+    config: Arc<PeerConfig>,
+    identity: Arc<Identity>,
+    trace_id: String,
+    phase: Phase,
+    link: Option<Link>,
+    /// Links on the shutdown ladder whose place has been taken, or not.
+    fading: Vec<Link>,
+    serial: u32,
+    negotiation: Negotiation,
+    discovered: Option<DiscoverResult>,
+    session: Option<Session>,
+    speech: Speech,
+    requests: Requests,
+    operations: BTreeMap<OperationId, Active>,
+    manifest: Manifest,
+    cache: ResponseCache,
+    degraded: Option<Fault>,
+    counters: Counters,
+    noise: crate::stdio::Tail,
+    heard_message: bool,
+    last_stderr: Vec<String>,
+    calls: u64,
+    wake: Option<Instant>,
+    actions: VecDeque<Action>,
+}
+
+impl Peer {
+    /// A peer that is not connected yet. `run_root` is the configured root of trace ids, 64 hexadecimal
+    /// digits; without one it is derived from the peer's name and command (R6).
+    #[must_use]
+    pub fn new(
+        id: PeerId,
+        config: Arc<PeerConfig>,
+        identity: Arc<Identity>,
+        run_root: Option<&str>,
+    ) -> Self {
+        let trace_id = sending::trace_id(&config, run_root);
+        let negotiation = Negotiation::new(connect::policy(&config));
+        let speech = Speech::modern(crate::Version::LATEST, &config, &identity);
+        Self {
+            id,
+            trace_id,
+            phase: Phase::Idle,
+            link: None,
+            fading: Vec::new(),
+            serial: 0,
+            negotiation,
+            discovered: None,
+            session: None,
+            speech,
+            requests: Requests::default(),
+            operations: BTreeMap::new(),
+            manifest: Manifest::new(config.limits.clone()),
+            cache: ResponseCache::default(),
+            degraded: None,
+            counters: Counters::default(),
+            noise: crate::stdio::Tail::new(config.limits.noise_tail_bytes),
+            heard_message: false,
+            last_stderr: Vec::new(),
+            calls: 0,
+            wake: None,
+            actions: VecDeque::new(),
+            config,
+            identity,
+        }
+    }
+
+    /// Which peer this is.
+    #[must_use]
+    pub const fn id(&self) -> PeerId {
+        self.id
+    }
+
+    /// The configured name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &PeerConfig {
+        &self.config
+    }
+
+    /// Whether handshake and first manifest are in, or have failed.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Failed(_) | Phase::Closing)
+    }
+
+    /// Whether operations can be served now.
+    #[must_use]
+    pub const fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// Whether the peer is closed and nothing of it is left.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closing) && self.link.is_none() && self.fading.is_empty()
+    }
+
+    /// The tools that can be called, in the server's order.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.manifest.tools()
+    }
+
+    /// Accepts an operation under a number that was never used for this peer. It ends with exactly one
+    /// [`News::Ended`], whatever happens. `call_index` is the ordinal of a tool call in its run (R6);
+    /// without one the peer counts its own.
+    ///
+    /// # Errors
+    /// Nothing was and nothing will be sent: a bound is exceeded ([`Cause::Limit`]), a reserved `_meta`
+    /// name was given ([`Cause::Usage`]), or the peer has failed or is closed ([`Cause::Unavailable`]).
+    pub fn submit(
+        &mut self,
+        operation: OperationId,
+        request: Request,
+        options: crate::operation::Options,
+        call_index: Option<u64>,
+        now: Instant,
+    ) -> Result<(), Error> {
+        self.check_acceptable(&request)?;
+        let meta = match &options.meta {
+            Some(meta) => Some(CallerMeta::parse(meta).map_err(|error| {
+                Error::new(self.name(), Cause::Usage(error.to_string()))
+            })?),
+            None => None,
+        };
+        let call_index = match &request {
+            Request::CallTool(_) => Some(call_index.unwrap_or(self.calls)),
+            _ => None,
+        };
+        self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
+        self.operations.insert(operation, Active::new(request, options, meta, call_index));
+        self.advance(operation, now);
+        self.flush();
+        Ok(())
+    }
+
+    /// Cancels an operation (R40): it ends at once, with [`Cause::Cancelled`]; whether it may have been
+    /// executed stands in the error. Unknown and ended operations are ignored.
+    pub fn cancel(&mut self, operation: OperationId, now: Instant) {
+        if operation != MANIFEST {
+            self.abandon(operation, Cause::Cancelled, "cancelled by the application");
+        }
+        self.pump(now);
+        self.flush();
+    }
+
+    /// Ends a [`Request::Listen`] with its count. Other operations are ignored.
+    pub fn finish(&mut self, operation: OperationId, now: Instant) {
+        self.finish_listening(operation);
+        self.pump(now);
+        self.flush();
+    }
+
+    /// The change notifications that wait for a listening operation, oldest first.
+    pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
+        match self.operations.get_mut(&operation).map(|active| &mut active.stage) {
+            Some(Stage::Listening(listening)) => listening.queue.drain(..).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes in a fact about one of this peer's links, or that time has passed. Infallible: what a server
+    /// does wrong is data. Drain [`Peer::poll_action`] afterwards; a spurious call changes nothing.
+    pub fn handle(&mut self, event: Event<'_>, now: Instant) {
+        match event {
+            Event::TimePassed => self.on_time(now),
+            Event::LinkData { link, bytes } => self.on_data(link, bytes, now),
+            Event::LinkOpened { link }
+            | Event::LinkFailed { link, .. }
+            | Event::LinkStderr { link, .. }
+            | Event::LinkWritten { link, .. }
+            | Event::LinkWriteFailed { link, .. }
+            | Event::LinkEnded { link }
+            | Event::LinkExited { link, .. } => self.on_link(link, event, now),
+        }
+        self.pump(now);
+        self.flush();
+    }
+
+    /// The next wish. Drain until `None` after every command and every fact.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Event::TimePassed`] is due if nothing happens before; it may be early, never late. Changes
+    /// with every command and every fact.
+    #[must_use]
+    pub const fn poll_timeout(&self) -> Option<Instant> {
+        self.wake
+    }
+
+    /// Whether the link may be read. `false` while more notifications wait for the application than the
+    /// limit allows; ask again after [`Peer::take_notifications`].
+    #[must_use]
+    pub fn wants_read(&self, link: LinkId) -> bool {
+        self.link.as_ref().is_none_or(|current| current.id != link) || !self.is_flooded()
+    }
+
+    fn is_flooded(&self) -> bool {
+        self.operations.values().any(|active| match &active.stage {
+            Stage::Listening(listening) => listening.queue.len() >= self.config.limits.notifications,
+            _ => false,
+        })
+    }
+
+    /// Closes the peer in bounded time: what is pending ends with [`Cause::Closed`], the link goes down
+    /// the shutdown ladder. Poll until [`Peer::is_closed`].
+    pub fn close(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Closing) {
+            return;
+        }
+        self.end_all(|_| Cause::Closed { detail: String::from("the client was closed") });
+        self.phase = Phase::Closing;
+        self.retire_link(now);
+    }
+
+    fn link_target(&self) -> Result<Arc<LinkTarget>, Error> {
+        self.config.link_target().map(Arc::new)
+    }
+
+    fn on_link(&mut self, link: LinkId, event: Event<'_>, now: Instant) {
+        if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {
+            let news = current.handle(event, now, &mut self.actions);
+            self.on_link_news(news, now);
+        } else if let Some(old) = self.fading.iter_mut().find(|old| old.id == link) {
+            let _ = old.handle(event, now, &mut self.actions);
+            self.sweep();
+        }
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        if self.wake.is_none_or(|wake| now < wake) {
+            return;
+        }
+        for old in &mut self.fading {
+            let _ = old.on_time(now, &mut self.actions);
+        }
+        self.sweep();
+        if let Some(link) = &mut self.link {
+            let news = link.on_time(now, &mut self.actions);
+            self.on_link_news(news, now);
+        }
+        self.expire_negotiation(now);
+        self.expire_operations(now);
+    }
+
+    fn on_link_news(&mut self, news: LinkNews, now: Instant) {
+        match news {
+            LinkNews::Nothing => {}
+            LinkNews::Opened => self.on_opened(now),
+            LinkNews::Failed(failure) => self.on_open_failed(failure, now),
+            LinkNews::Lost(reason) => self.on_lost(reason, now),
+            LinkNews::Released => self.link = None,
+        }
+    }
+
+    /// Lets go of links that are released.
+    fn sweep(&mut self) {
+        for old in self.fading.iter().filter(|old| old.is_released()) {
+            self.last_stderr = old.stderr_lines();
+        }
+        self.fading.retain(|old| !old.is_released());
+    }
+
+    /// Hands out what can be written and names the next deadline.
+    fn flush(&mut self) {
+        if let Some(link) = &mut self.link {
+            link.flush(&mut self.actions);
+        }
+        self.rearm();
+    }
+
+    /// The earliest of all deadlines.
+    fn rearm(&mut self) {
+        let links = self.fading.iter().chain(&self.link).filter_map(Link::deadline);
+        let negotiation = self.negotiation_deadline();
+        let operations =
+            self.operations.values().filter_map(|active| active.clock.map(|clock| clock.deadline()));
+        self.wake = links.chain(negotiation).chain(operations).min();
+    }
+
+    fn deliver(&mut self, news: News) {
+        self.actions.push_back(Action::Deliver(news));
+    }
+
+    /// The last word about an operation, which is out of the table already.
+    fn deliver_end(&mut self, operation: OperationId, active: &mut Active, outcome: Outcome) {
+        let tool = match &mut active.request {
+            Request::CallTool(call) => Some(core::mem::take(&mut call.tool)),
+            _ => None,
+        };
+        let peer = Some(self.config.name.clone());
+        let ended = Ended { operation, peer, tool, outcome };
+        self.deliver(News::Ended(alloc::boxed::Box::new(ended)));
+    }
+
+    /// Notes a violation: the first one sticks (R61).
+    fn degrade(&mut self, fault: &Fault) {
+        self.counters.violations = self.counters.violations.saturating_add(1);
+        if self.degraded.is_none() {
+            self.degraded = Some(fault.clone());
+        }
+    }
+
+    /// The first violation of this task, if there was one.
+    #[must_use]
+    pub const fn degraded(&self) -> Option<&Fault> {
+        self.degraded.as_ref()
+    }
+
+    fn error(&self, cause: Cause) -> Error {
+        Error::new(self.name(), cause)
+    }
+
+    /// The digest of the current manifest (R21), once there is one.
+    #[must_use]
+    pub fn manifest_digest(&self) -> Option<Sha256Hex> {
+        self.manifest.digest()
+    }
+}
+
+/// A violation that has nothing to add.
+fn bare(violation: Violation) -> Fault {
+    Fault::new(violation, String::new())
+}
+
+/// What an operation concerns, for messages: `answer to tools/call`.
+fn awaited(method: &str) -> String {
+    alloc::format!("answer to {method}")
+}
+
+const _: fn() = || {
+    fn assert_send<T: Send>() {}
+    assert_send::<Peer>();
+    let _ = core::mem::size_of::<Operation>();
+};

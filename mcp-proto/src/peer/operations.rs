@@ -1,0 +1,528 @@
+//! Operations from acceptance to outcome.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::active::{Active, Clock, Listening, Sent, Stage, progress_token};
+use super::requests::Owner;
+use super::sending::{Extra, Speech};
+use super::{MANIFEST, Peer, Phase, awaited};
+use crate::identity::Params;
+use serde_json::value::RawValue;
+use crate::types;
+use crate::error::{Cause, Error, Ran, RpcError};
+use crate::ids::OperationId;
+use crate::negotiation::ModernError;
+use crate::operation::{Listed, News, Outcome, Reply, Request, ToolCall};
+use crate::time::Instant;
+use crate::types::{
+    CallToolResult, CompleteResult, GetPromptResult, InputRequired, ReadResourceResult, ResultType,
+};
+use crate::version::Version;
+use crate::violation::{Fault, Violation};
+use crate::wire::{Answer, ErrorObject, Json, Members};
+
+/// JSON-RPC: the method does not exist.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+impl Peer {
+    /// Refuses what cannot be served, before anything is kept or sent.
+    pub(super) fn check_acceptable(&self, request: &Request) -> Result<(), Error> {
+        match &self.phase {
+            Phase::Closing => {
+                return Err(self.error(Cause::Unavailable { reason: "the client is closed".into() }));
+            }
+            Phase::Failed(error) if !self.is_linked() => return Err(error.clone().ran(Ran::No)),
+            _ => {}
+        }
+        let limits = &self.config.limits;
+        if self.operations.len() >= limits.queued.saturating_add(limits.in_flight) {
+            let max = limits.queued as u64;
+            let what = String::from("the number of waiting operations");
+            return Err(self.error(Cause::Limit { what, setting: "maxInFlight", max }));
+        }
+        match (&self.degraded, request) {
+            (Some(fault), Request::CallTool(_)) if self.config.refuse_degraded => {
+                Err(self.error(Cause::Degraded(fault.clone())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a session stands on a usable link.
+    fn is_linked(&self) -> bool {
+        self.session.is_some() && self.link.as_ref().is_some_and(|link| link.is_usable())
+    }
+
+    fn can_start(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Failed(_))
+            && self.requests.len() < self.config.limits.in_flight
+            && self.is_linked()
+    }
+
+    /// Starts a new operation, or queues it behind those that wait.
+    pub(super) fn admit(&mut self, operation: OperationId, active: Active, now: Instant) {
+        if self.queue.is_empty() && self.can_start() {
+            self.start(operation, active, now);
+        } else {
+            self.queue.push_back(operation);
+            self.operations.insert(operation, active);
+        }
+    }
+
+    /// Starts what waits, in order, as far as there are places.
+    pub(super) fn pump(&mut self, now: Instant) {
+        while !self.queue.is_empty() && self.can_start() {
+            let Some(operation) = self.queue.pop_front() else {
+                return;
+            };
+            if let Some(active) = self.operations.remove(&operation) {
+                self.start(operation, active, now);
+            }
+        }
+    }
+
+    /// Begins to work on an operation: from here on its deadlines run.
+    pub(super) fn start(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+        if active.clock.is_none() {
+            let idle = active.options.idle_timeout.unwrap_or(self.config.timeout);
+            let absolute = active.options.absolute_timeout.unwrap_or(self.config.absolute_timeout);
+            let clock = Clock::start(idle, absolute, now);
+            self.arm(clock.deadline());
+            active.clock = Some(clock);
+            self.counters.operations = self.counters.operations.saturating_add(1);
+        }
+        match &active.request {
+            Request::CallTool(_) => self.start_call(operation, active, now),
+            Request::ListTools
+            | Request::ListResources
+            | Request::ListResourceTemplates
+            | Request::ListPrompts => self.start_list(operation, active, now),
+            Request::ReadResource { uri } => {
+                let params = Params::build(|object| {
+                    object.string("uri", uri);
+                });
+                self.start_read(operation, active, params, now);
+            }
+            Request::GetPrompt { name, arguments } => {
+                let params = Params::build(|object| {
+                    object.string("name", name);
+                    if let Some(arguments) = arguments {
+                        object.raw("arguments", arguments.as_str());
+                    }
+                });
+                self.request(operation, active, "prompts/get", params);
+            }
+            Request::Complete { reference, argument, value, context } => {
+                let params = completion_params(reference, argument, value, context.as_ref());
+                self.request(operation, active, "completion/complete", params);
+            }
+            Request::Listen => self.start_listening(operation, active),
+            Request::Settle => self.end(operation, active, Outcome::Complete(Reply::Settled)),
+        }
+    }
+
+    /// The capability card first (R20), then the call.
+    fn start_call(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+        let Request::CallTool(call) = &active.request else {
+            return;
+        };
+        if self.config.validate_capabilities {
+            let listed = self.manifest.contains(&call.tool);
+            // A tool that is missing from a list that has changed since may be a new one.
+            if !self.manifest.is_known() || (!listed && self.tools_changed) {
+                active.stage = Stage::AwaitManifest;
+                self.operations.insert(operation, active);
+                self.read_manifest(now);
+                return;
+            }
+            if !listed {
+                let error = self.error(self.no_such_tool(&call.tool));
+                self.end(operation, active, Outcome::Failed(error));
+                return;
+            }
+        }
+        let params = call_params(call);
+        let trace = match self.call_trace(&params, active.call_index.unwrap_or(0)) {
+            Ok(trace) => trace,
+            Err(error) => {
+                let error = self.error(Cause::Usage(format!("the arguments cannot be sent: {error}")));
+                self.end(operation, active, Outcome::Failed(error));
+                return;
+            }
+        };
+        active.sent = Some(Sent { method: "tools/call", params, trace });
+        self.resend(operation, active);
+    }
+
+    fn request(&mut self, operation: OperationId, mut active: Active, method: &'static str, params: Params) {
+        let trace = self.control_trace(method);
+        active.sent = Some(Sent { method, params, trace });
+        self.resend(operation, active);
+    }
+
+    /// Sends what is in `sent`: a retry changes nothing but the id (R7).
+    fn resend(&mut self, operation: OperationId, mut active: Active) {
+        let Some(sent) = active.sent.take() else {
+            return;
+        };
+        let extra = Extra {
+            progress_token: active.options.progress.then(|| progress_token(operation)),
+            caller_meta: active.meta.as_ref(),
+        };
+        let owner = Owner::Operation(operation);
+        let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
+        active.sent = Some(sent);
+        active.stage = Stage::Requested { request };
+        self.operations.insert(operation, active);
+    }
+
+    fn start_read(&mut self, operation: OperationId, mut active: Active, params: Params, now: Instant) {
+        active.ticket = self.cache.ticket("resources/read", params.as_str());
+        if let Some(kept) = active.ticket.as_ref().and_then(|ticket| self.cached_read(ticket, now)) {
+            self.end(operation, active, Outcome::Complete(Reply::Read(kept)));
+            return;
+        }
+        self.request(operation, active, "resources/read", params);
+    }
+
+    fn start_listening(&mut self, operation: OperationId, mut active: Active) {
+        let asks = self.session.as_ref().is_some_and(|session| session.dialect.listen);
+        let mut listening = Listening::default();
+        if asks {
+            let params = Params::build(|object| {
+                let mut filter = object.object("notifications");
+                for name in ["promptsListChanged", "resourcesListChanged", "toolsListChanged"] {
+                    filter.raw(name, "true");
+                }
+                filter.end();
+            });
+            let owner = Owner::Operation(operation);
+            let extra = Extra { progress_token: None, caller_meta: active.meta.as_ref() };
+            let request = self.send_control(owner, "subscriptions/listen", Some(&params), extra);
+            listening.request = Some(request);
+        } else {
+            active.clock = None;
+        }
+        active.stage = Stage::Listening(listening);
+        self.operations.insert(operation, active);
+    }
+
+    /// The server acknowledged a subscription: from now on it may stay silent for ever.
+    pub(super) fn on_acknowledged(&mut self, params: Option<&RawValue>) -> bool {
+        match self.subscription_of(params) {
+            Some(active) => {
+                active.clock = None;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn subscription_of(&mut self, params: Option<&RawValue>) -> Option<&mut Active> {
+        let id = types::subscription_id(params?)?;
+        self.operations.values_mut().find(|active| active.listens_with(id))
+    }
+
+    /// A server tears a subscription down with `notifications/cancelled`.
+    pub(super) fn on_subscription_ended(&mut self, params: Option<&RawValue>) -> bool {
+        let Some(id) = params.and_then(types::cancelled_request) else {
+            return false;
+        };
+        let listener = self.operations.iter().find(|(_, active)| active.listens_with(id));
+        let Some(operation) = listener.map(|(operation, _)| *operation) else {
+            return false;
+        };
+        self.complete_listening(operation);
+        true
+    }
+
+    /// The application has heard enough.
+    pub(super) fn finish_listening(&mut self, operation: OperationId) {
+        let Some(active) = self.operations.get(&operation) else {
+            return;
+        };
+        if active.request == Request::Listen {
+            if let Some(request) = active.request_id() {
+                self.withdraw(request, "no longer needed");
+            }
+            self.queue.retain(|queued| *queued != operation);
+            self.complete_listening(operation);
+        }
+    }
+
+    fn complete_listening(&mut self, operation: OperationId) {
+        if let Some(active) = self.operations.remove(&operation) {
+            if let Some(request) = active.request_id() {
+                self.requests.take(request);
+            }
+            let notifications = match &active.stage {
+                Stage::Listening(listening) => listening.count,
+                _ => 0,
+            };
+            self.end(operation, active, Outcome::Complete(Reply::Listened { notifications }));
+        }
+    }
+
+    /// A response to the request of an operation.
+    pub(super) fn on_answer(&mut self, operation: OperationId, answer: &Answer<'_>, now: Instant) {
+        let Some(mut active) = self.operations.remove(&operation) else {
+            return;
+        };
+        if let Some(clock) = &mut active.clock {
+            clock.heard(now);
+        }
+        match answer {
+            Answer::Error(error) => self.on_error_answer(operation, active, error, now),
+            Answer::Result(members) => {
+                if let Err((active, fault)) = self.on_result(operation, active, members, now) {
+                    self.degrade(&fault);
+                    let error = self.error(Cause::SchemaViolation(fault)).ran(Ran::Maybe);
+                    self.end(operation, *active, Outcome::Failed(error));
+                }
+            }
+        }
+    }
+
+    fn on_error_answer(
+        &mut self,
+        operation: OperationId,
+        mut active: Active,
+        error: &ErrorObject<'_>,
+        now: Instant,
+    ) {
+        let rpc: RpcError = error.into();
+        if rpc.code == ModernError::UNSUPPORTED_VERSION && active.sent.is_some() && !active.version_retried {
+            active.version_retried = true;
+            if self.adopt_version(&rpc) {
+                self.resend(operation, active);
+                return;
+            }
+        }
+        if rpc.code == METHOD_NOT_FOUND && matches!(active.stage, Stage::Paging { .. }) {
+            self.end_without_list(operation, active, now);
+            return;
+        }
+        let ran = if was_refused(rpc.code) { Ran::No } else { Ran::Maybe };
+        let error = self.error(Cause::Rpc(rpc)).ran(ran);
+        self.end(operation, active, Outcome::Failed(error));
+    }
+
+    /// Takes the newest revision in common that an inline version error names (R12).
+    fn adopt_version(&mut self, rpc: &RpcError) -> bool {
+        let Ok(ModernError::UnsupportedVersion { supported: Ok(supported), .. }) =
+            ModernError::classify(rpc.clone())
+        else {
+            return false;
+        };
+        let modern = self.session.as_ref().is_some_and(|session| session.dialect.request_meta);
+        match Version::newest_mutual_modern(&supported).filter(|_| modern) {
+            Some(version) => self.adopt(version),
+            None => false,
+        }
+    }
+
+    /// Reads a result. On a fault the operation is handed back to be ended with it.
+    fn on_result(
+        &mut self,
+        operation: OperationId,
+        active: Active,
+        members: &Members<'_>,
+        now: Instant,
+    ) -> Result<(), (alloc::boxed::Box<Active>, Fault)> {
+        let kind = match self.session.as_ref() {
+            Some(session) => types::result_type(members, session.dialect.version.era()),
+            None => Ok(ResultType::Complete),
+        };
+        let outcome = match kind {
+            Ok(ResultType::InputRequired) => self.read_input_required(&active, members),
+            Ok(ResultType::Complete) => match &active.stage {
+                Stage::Paging { .. } => {
+                    self.on_page(operation, active, members, now);
+                    return Ok(());
+                }
+                Stage::Listening(listening) => {
+                    Ok(Outcome::Complete(Reply::Listened { notifications: listening.count }))
+                }
+                _ => self.read_reply(&active, members, now).map(Outcome::Complete),
+            },
+            Err(fault) => Err(fault),
+        };
+        match outcome {
+            Ok(outcome) => {
+                self.end(operation, active, outcome);
+                Ok(())
+            }
+            Err(fault) => Err((alloc::boxed::Box::new(active), fault)),
+        }
+    }
+
+    fn read_input_required(&self, active: &Active, members: &Members<'_>) -> Result<Outcome, Fault> {
+        let allowed = matches!(
+            active.request,
+            Request::CallTool(_) | Request::ReadResource { .. } | Request::GetPrompt { .. }
+        );
+        if !allowed || self.session.as_ref().is_some_and(|session| !session.dialect.input_required) {
+            let method = active.sent.as_ref().map_or("this method", |sent| sent.method);
+            return Err(Fault::new(Violation::InputRequiredInvalid, format!("in answer to {method}")));
+        }
+        let input = InputRequired::read(members)?;
+        for request in &input.requests {
+            if !self.identity.declares(request.method) {
+                let detail = format!("inputRequests.{}: {}", request.key, request.method.as_str());
+                return Err(Fault::new(Violation::InputNotDeclared, detail));
+            }
+        }
+        Ok(Outcome::InputRequired(input))
+    }
+
+    fn read_reply(&mut self, active: &Active, members: &Members<'_>, now: Instant) -> Result<Reply, Fault> {
+        let limits = &self.config.limits;
+        Ok(match &active.request {
+            Request::CallTool(_) => Reply::Call(CallToolResult::read(members, limits)?),
+            Request::ReadResource { .. } => {
+                let result = ReadResourceResult::read(members)?;
+                if let Some(ticket) = &active.ticket {
+                    self.keep_read(ticket, members, now);
+                }
+                Reply::Read(result)
+            }
+            Request::GetPrompt { .. } => Reply::Prompt(GetPromptResult::read(members)?),
+            Request::Complete { .. } => Reply::Completion(CompleteResult::read(members)?),
+            _ => Reply::Settled,
+        })
+    }
+
+    /// Ends an operation that is in the table, with an error.
+    pub(super) fn end_with_error(&mut self, operation: OperationId, error: Error) {
+        if let Some(active) = self.operations.remove(&operation) {
+            self.end(operation, active, Outcome::Failed(error));
+        }
+    }
+
+    /// The end of an operation that is out of the table.
+    pub(super) fn end(&mut self, operation: OperationId, mut active: Active, outcome: Outcome) {
+        if let Outcome::Failed(_) = &outcome {
+            self.counters.errors = self.counters.errors.saturating_add(1);
+        }
+        if operation == MANIFEST {
+            self.on_manifest_read(outcome);
+        } else {
+            self.deliver_end(operation, &mut active, outcome);
+        }
+    }
+
+    /// The peer's own reading of its manifest has ended: it is settled, one way or the other.
+    fn on_manifest_read(&mut self, outcome: Outcome) {
+        let failure = match outcome {
+            Outcome::Failed(error) => Some(error),
+            Outcome::Complete(_) | Outcome::InputRequired(_) => None,
+        };
+        let waiting: Vec<OperationId> = self
+            .operations
+            .iter()
+            .filter(|(_, active)| matches!(active.stage, Stage::AwaitManifest))
+            .map(|(operation, _)| *operation)
+            .collect();
+        match failure {
+            Some(error) => {
+                for operation in waiting {
+                    self.end_with_error(operation, error.clone().ran(Ran::No));
+                }
+                // A good manifest from before is kept (R20).
+                if !self.manifest.is_known() {
+                    self.phase = Phase::Failed(error);
+                }
+            }
+            None => {
+                self.phase = Phase::Ready;
+                for operation in waiting.into_iter().rev() {
+                    self.queue.push_front(operation);
+                }
+            }
+        }
+        self.deliver(News::PeerChanged { peer: self.id });
+    }
+
+    /// Ends an operation early: its request is taken back or cancelled.
+    pub(super) fn abandon(&mut self, operation: OperationId, cause: Cause, reason: &str) {
+        let Some(active) = self.operations.remove(&operation) else {
+            return;
+        };
+        let unsent = match active.request_id() {
+            Some(request) => self.withdraw(request, reason),
+            None => true,
+        };
+        self.queue.retain(|queued| *queued != operation);
+        let ran = if unsent { Ran::No } else { Ran::Maybe };
+        let error = self.error(cause).ran(ran);
+        self.end(operation, active, Outcome::Failed(error));
+    }
+
+    pub(super) fn expire_operations(&mut self, now: Instant) {
+        let expired: Vec<_> = self
+            .operations
+            .iter()
+            .filter_map(|(operation, active)| Some((*operation, active.clock?.expired(now)?)))
+            .collect();
+        for (operation, expired) in expired {
+            let method = self.operations.get(&operation).map_or("", |active| active.method());
+            let cause = Cause::Timeout {
+                awaited: awaited(method),
+                setting: expired.setting,
+                limit: expired.limit,
+            };
+            self.abandon(operation, cause, "timed out");
+        }
+    }
+
+    /// Ends everything that is pending, because the link or the peer is gone.
+    pub(super) fn end_all(&mut self, cause: impl Fn() -> Cause) {
+        self.queue.clear();
+        while let Some((operation, active)) = self.operations.pop_first() {
+            let unsent = match (active.request_id(), &mut self.link) {
+                (Some(request), Some(link)) => link.outbox.withdraw(request),
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            let ran = if unsent { Ran::No } else { Ran::Maybe };
+            if operation != MANIFEST {
+                let error = self.error(cause()).ran(ran);
+                self.end(operation, active, Outcome::Failed(error));
+            }
+        }
+    }
+}
+
+/// Codes that say that the request was not carried out (R34).
+fn was_refused(code: i64) -> bool {
+    matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32020..=-32022)
+}
+
+fn call_params(call: &ToolCall) -> Params {
+    Params::build(|object| {
+        object.string("name", &call.tool);
+        object.raw("arguments", call.arguments.as_ref().map_or("{}", Json::as_str));
+        if let Some(responses) = &call.input_responses {
+            object.raw("inputResponses", responses.as_str());
+        }
+        if let Some(state) = &call.request_state {
+            object.raw("requestState", state.as_str());
+        }
+    })
+}
+
+fn completion_params(reference: &Json, name: &str, value: &str, context: Option<&Json>) -> Params {
+    Params::build(|object| {
+        object.raw("ref", reference.as_str());
+        let mut argument = object.object("argument");
+        argument.string("name", name).string("value", value);
+        argument.end();
+        if let Some(arguments) = context {
+            let mut context = object.object("context");
+            context.raw("arguments", arguments.as_str());
+            context.end();
+        }
+    })
+}

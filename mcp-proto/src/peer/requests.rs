@@ -1,0 +1,86 @@
+//! Requests that await their response.
+
+use alloc::collections::BTreeMap;
+
+use crate::ids::OperationId;
+
+/// Who gets the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The era negotiation; the number tells probes apart.
+    Probe(u32),
+    /// The handshake of an older revision.
+    Handshake,
+    /// An operation.
+    Operation(OperationId),
+    /// Nobody: the request is made for its effect.
+    Nobody,
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) owner: Owner,
+    pub(super) method: &'static str,
+}
+
+/// The pending table of one peer. Ids count from 1 and are never used twice in a peer's life, so they
+/// neither collide with servers that answer 0 by default nor, below 2^53, lose digits in JavaScript.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    last: u64,
+    pending: BTreeMap<u64, Pending>,
+    /// Control messages sent so far: the ordinal of their trace spans.
+    controls: u64,
+}
+
+impl Requests {
+    /// A new id for a new pending request.
+    pub(super) fn insert(&mut self, owner: Owner, method: &'static str) -> u64 {
+        self.last = self.last.saturating_add(1);
+        self.pending.insert(self.last, Pending { owner, method });
+        self.last
+    }
+
+    /// The ordinal of the next control message (R6).
+    pub(super) const fn next_control(&mut self) -> u64 {
+        let ordinal = self.controls;
+        self.controls = ordinal.saturating_add(1);
+        ordinal
+    }
+
+    /// Takes the request that a response answers.
+    pub(super) fn take(&mut self, id: u64) -> Option<Pending> {
+        self.pending.remove(&id)
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<Pending> {
+        self.pending.get(&id).copied()
+    }
+
+    /// Whether an id of this number has ever been sent: its late answer is no surprise.
+    pub(super) const fn was_sent(&self, id: u64) -> bool {
+        id != 0 && id <= self.last
+    }
+
+    /// The only pending request, when there is exactly one: what cannot be correlated concerns it.
+    pub(super) fn only(&self) -> Option<u64> {
+        let mut ids = self.pending.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Forgets what belongs to the negotiation.
+    pub(super) fn forget_negotiation(&mut self) {
+        self.pending
+            .retain(|_, pending| !matches!(pending.owner, Owner::Probe(_) | Owner::Handshake));
+    }
+
+    /// Forgets everything: the link is lost.
+    pub(super) fn clear(&mut self) {
+        self.pending.clear();
+    }
+}

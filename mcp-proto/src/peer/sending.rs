@@ -1,0 +1,169 @@
+//! Messages on their way out.
+
+use alloc::sync::Arc;
+
+use super::Peer;
+use super::requests::Owner;
+use crate::config::{PeerConfig, Transport};
+use crate::identity::{
+    self, CallerMeta, CanonicalError, MetaError, MetaTemplate, ModernRequest, Params, ProgressToken,
+    TraceContext, TraceId,
+};
+use crate::peer::Identity;
+use crate::secret::Templated;
+use crate::version::Version;
+use crate::wire::{IdToken, Json, encode};
+
+/// How requests are written: the only two ways there are. A modern one always carries its `_meta`.
+#[derive(Debug)]
+pub(super) enum Speech {
+    /// With `_meta` on every request.
+    Modern(MetaTemplate),
+    /// As older revisions want it.
+    Legacy,
+}
+
+impl Speech {
+    /// The modern way; fails when the identity holds no proper JSON objects.
+    pub(super) fn modern(
+        version: Version,
+        config: &PeerConfig,
+        identity: &Arc<Identity>,
+    ) -> Result<Self, MetaError> {
+        let info = config.send_client_info.then_some(&identity.client_info);
+        let alias = config.compat_capabilities_alias;
+        MetaTemplate::new(version, info, &identity.capabilities, alias, None).map(Self::Modern)
+    }
+}
+
+/// What goes into `_meta` beside the trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extra<'a> {
+    pub(super) progress_token: Option<u64>,
+    pub(super) caller_meta: Option<&'a CallerMeta>,
+}
+
+/// The trace id of a run, or of this peer alone when no run root is configured (R6).
+pub(super) fn trace_id(config: &PeerConfig, run_root: Option<&str>) -> TraceId {
+    match (run_root, &config.transport) {
+        (Some(root), _) => identity::trace_id(root),
+        (None, Transport::Stdio(stdio)) => {
+            let args: alloc::vec::Vec<&str> = stdio.args.iter().map(Templated::value).collect();
+            let url = identity::stdio_url(stdio.command.value(), &args);
+            identity::trace_id(identity::default_run_root(&config.name, &url).as_str())
+        }
+        (None, Transport::Http(http)) => {
+            identity::trace_id(identity::default_run_root(&config.name, http.url.value()).as_str())
+        }
+        (None, Transport::Stream) => {
+            identity::trace_id(identity::default_run_root(&config.name, "stream:").as_str())
+        }
+    }
+}
+
+impl Peer {
+    /// Writes one request and remembers who gets the answer.
+    pub(super) fn send(
+        &mut self,
+        owner: Owner,
+        method: &'static str,
+        params: Option<&Params>,
+        trace: TraceContext,
+        extra: Extra<'_>,
+    ) -> u64 {
+        let id = self.requests.insert(owner, method);
+        let Some(link) = &mut self.link else {
+            return id;
+        };
+        let speech = &self.speech;
+        let caller_meta = extra.caller_meta;
+        let progress_token = extra.progress_token.map(ProgressToken::Number);
+        link.outbox.push(Some(id), |out| match speech {
+            Speech::Modern(template) => {
+                let trace = Some(trace);
+                template.encode(
+                    out,
+                    &ModernRequest { id, method, params, caller_meta, trace, progress_token },
+                );
+            }
+            Speech::Legacy => {
+                identity::encode_legacy(out, id, method, params, caller_meta, progress_token);
+            }
+        });
+        id
+    }
+
+    /// Writes a request that is no tool call: its span counts separately (R6).
+    pub(super) fn send_control(
+        &mut self,
+        owner: Owner,
+        method: &'static str,
+        params: Option<&Params>,
+        extra: Extra<'_>,
+    ) -> u64 {
+        let trace = self.control_trace(method);
+        self.send(owner, method, params, trace, extra)
+    }
+
+    /// The trace context of the next control message.
+    pub(super) fn control_trace(&mut self, method: &str) -> TraceContext {
+        let ordinal = self.requests.next_control();
+        let span = identity::control_span_id(&self.config.name, method, ordinal);
+        TraceContext::for_control(self.trace_id, span)
+    }
+
+    /// The trace context of the tool call with this index in its run. Fails when the arguments have no
+    /// canonical form: a member that stands twice, or too deep a nesting.
+    pub(super) fn call_trace(
+        &self,
+        params: &Params,
+        call_index: u64,
+    ) -> Result<TraceContext, CanonicalError> {
+        let content = identity::content_hash("tools/call", Some(params.as_str()))?;
+        let span = identity::span_id(&content, call_index);
+        Ok(TraceContext::for_call(self.trace_id, span, call_index))
+    }
+
+    /// Writes a notification. In the modern era it carries trace keys only (R5).
+    pub(super) fn notify(&mut self, method: &'static str, params: Option<&Params>) {
+        let trace = match &self.speech {
+            Speech::Modern(_) => Some(self.control_trace(method)),
+            Speech::Legacy => None,
+        };
+        if let Some(link) = &mut self.link {
+            link.outbox.push(None, |out| identity::encode_notification(out, method, params, trace));
+        }
+    }
+
+    /// Takes a request back: out of the queue if it was not written yet, else by telling the server.
+    /// `true` when it provably was not executed.
+    ///
+    /// spec: basic/patterns/cancellation, basic/transports/stdio#cancellation
+    pub(super) fn withdraw(&mut self, request: u64, reason: &str) -> bool {
+        self.requests.take(request);
+        let Some(link) = &mut self.link else {
+            return false;
+        };
+        if link.outbox.withdraw(request) {
+            return true;
+        }
+        if link.is_usable() {
+            let reason = Json::from(serde_json::Value::from(reason));
+            let params = Params::build(|object| {
+                object.u64("requestId", request).raw("reason", reason.as_str());
+            });
+            self.notify("notifications/cancelled", Some(&params));
+        }
+        false
+    }
+
+    /// Answers a request of the server (older revisions only).
+    pub(super) fn respond(&mut self, id: IdToken<'_>, answer: Result<&str, (i64, &str)>) {
+        if let Some(link) = &mut self.link {
+            link.outbox.push(None, |out| match answer {
+                Ok(result) => encode::response_result(out, id, result),
+                Err((code, message)) => encode::response_error(out, id, code, message),
+            });
+        }
+    }
+}
