@@ -18,6 +18,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod catalog;
 pub mod config;
 pub mod error;
 pub mod identity;
@@ -34,6 +35,7 @@ pub mod version;
 pub mod violation;
 pub mod wire;
 
+pub use catalog::Catalog;
 pub use config::{Config, PeerConfig};
 pub use error::{Error, ErrorKind, Ran};
 pub use ids::{LinkId, OperationId, PeerId};
