@@ -28,6 +28,7 @@ pub mod limits;
 pub mod manifest;
 pub mod nearest;
 pub mod negotiation;
+mod remedy;
 pub mod secret;
 pub mod time;
 pub mod types;
