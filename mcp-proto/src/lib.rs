@@ -34,6 +34,7 @@ pub mod nearest;
 pub mod negotiation;
 pub mod operation;
 pub mod peer;
+mod remedy;
 pub mod report;
 pub mod secret;
 mod stdio;
@@ -44,6 +45,7 @@ pub mod violation;
 pub mod wire;
 
 pub use action::{Action, LinkTarget};
+pub use catalog::Catalog;
 pub use client::Client;
 pub use config::{Config, PeerConfig};
 pub use error::{Error, ErrorKind, Ran};

@@ -1,0 +1,189 @@
+//! What to do about each error, in one sentence.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
+use crate::error::{Cause, Error, RpcError};
+
+impl Error {
+    /// What to do about it, in one sentence.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        self.cause.remedy()
+    }
+}
+
+impl Cause {
+    /// What to do about it, in one sentence for a person. Settings are named as in the configuration
+    /// file, commands as of the `mcp-harness` binary.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::SchemaViolation(_) => {
+                "Report this to the server's author; until it is fixed, set \
+                 \"refuseDegraded\": true for this peer if its answers must not be used."
+                    .to_owned()
+            }
+            Self::Rpc(error) => rpc_remedy(error).to_owned(),
+            Self::Closed { .. } => {
+                "Run the server's command by hand, or `mcp-harness doctor`, and see \
+                 what it prints before it ends."
+                    .to_owned()
+            }
+            Self::Timeout { setting, limit, .. } => format!(
+                "Set {setting:?} for this peer to more than {} if the server is merely slow, as on a \
+                 first start that downloads it.",
+                limit.as_millis()
+            ),
+            Self::Limit { setting, max, .. } => format!(
+                "Set {setting:?} for this peer to more than {max} if that much is expected of it."
+            ),
+            Self::Version { .. } => "Update the server or this client, so that both implement one \
+                 revision."
+                .to_owned(),
+            Self::LegacyNotAllowed { .. } => {
+                "Set \"allowLegacy\": true for this peer if you trust it \
+                 and know that it speaks an older revision."
+                    .to_owned()
+            }
+            Self::ToolNotFound { suggestion, .. } => match suggestion {
+                Some(name) => format!(
+                    "Call {name:?} if that was meant; `mcp-harness tools` lists every tool."
+                ),
+                None => "List the tools with `mcp-harness tools`.".to_owned(),
+            },
+            Self::CapabilityMissing { .. } => {
+                "List the peer's tools with `mcp-harness tools`; if it \
+                 hides some of them on purpose, set \"validateCapabilities\": false for it."
+                    .to_owned()
+            }
+            Self::AmbiguousTool { canonical, .. } => match canonical.as_slice() {
+                [] => "Write the tool as \"<peer>/<tool>\".".to_owned(),
+                names => format!("Write one of {} instead.", names.join(", ")),
+            },
+            Self::Unavailable { .. } => {
+                "Run `mcp-harness doctor` to see why the peer is not there, and \
+                 connect again."
+                    .to_owned()
+            }
+            Self::SpawnRefused { .. } => "Check that \"command\" is spelt right and installed (an \
+                 absolute path is safest), and that \"allowSpawn\", where it is given, lists it."
+                .to_owned(),
+            Self::Degraded(_) => {
+                "Begin a new task, or set \"refuseDegraded\": false for this peer to \
+                 call it all the same."
+                    .to_owned()
+            }
+            Self::Cancelled => "Nothing to do: the application asked for it.".to_owned(),
+            Self::RetryRefused(_) => {
+                "Check whether the first call took effect; if the tool may safely \
+                 run twice, add it to \"idempotentTools\" of this peer."
+                    .to_owned()
+            }
+            Self::Config(_) => {
+                "Correct the configuration at the place that the message names.".to_owned()
+            }
+            Self::Usage(_) => "Correct the request; nothing was sent.".to_owned(),
+        }
+    }
+}
+
+/// spec: 2026-07-28 basic/index, error codes.
+const fn rpc_remedy(error: &RpcError) -> &'static str {
+    match error.code {
+        -32601 => "Check that the server offers this at all: it does not know the method.",
+        -32602 => "Correct the arguments: compare them with the tool's input schema.",
+        -32603 => "See the server's own log: it failed inside.",
+        _ => "Act on the server's message; the request reached it and it refused.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+    use crate::violation::{Fault, Violation};
+    use alloc::boxed::Box;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+    use core::fmt::Write as _;
+
+    /// R3, R14: every cause says what to do, in one sentence. `kind: message / remedy`.
+    #[test]
+    fn every_cause_has_a_remedy() {
+        let mut text = String::new();
+        for cause in causes() {
+            let error = Error::new("git", cause);
+            let remedy = error.remedy();
+            assert!(remedy.ends_with('.') && !remedy.contains("  "), "{remedy}");
+            let _ = writeln!(text, "{}: {error}\n    {remedy}", error.kind());
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    fn causes() -> Vec<Cause> {
+        let rpc = |code, message: &str| {
+            let message = message.to_string();
+            Cause::Rpc(RpcError {
+                code,
+                message,
+                data: None,
+            })
+        };
+        let fault = || Fault::new(Violation::MalformedContent, "content[0].text is missing");
+        let closed = || Cause::Closed {
+            detail: "exited with status 1".into(),
+        };
+        let not_found = |suggestion: Option<&str>| Cause::ToolNotFound {
+            tool: "serch".into(),
+            suggestion: suggestion.map(ToOwned::to_owned),
+        };
+        alloc::vec![
+            Cause::SchemaViolation(fault()),
+            rpc(-32601, "Method not found"),
+            rpc(-32602, "Unknown tool"),
+            rpc(-32603, "boom"),
+            rpc(7, "disk full"),
+            closed(),
+            Cause::Timeout {
+                awaited: "answer to server/discover".into(),
+                setting: "probeTimeoutMs",
+                limit: Duration::from_secs(10),
+            },
+            Cause::Limit {
+                what: "line".into(),
+                setting: "maxLineBytes",
+                max: 16 << 20
+            },
+            Cause::Version {
+                offered: alloc::vec!["2030-01-01".into()]
+            },
+            Cause::LegacyNotAllowed {
+                evidence: "it answered with error -32601".into()
+            },
+            not_found(None),
+            not_found(Some("search")),
+            Cause::CapabilityMissing {
+                tool: "rm".into(),
+                manifest_digest: "4f53cda1".into()
+            },
+            Cause::AmbiguousTool {
+                tool: "search".into(),
+                canonical: alloc::vec!["a/search".into(), "b/search".into()],
+            },
+            Cause::Unavailable {
+                reason: "gave up after 5 attempts".into()
+            },
+            Cause::SpawnRefused {
+                command: "mcp-gti".into(),
+                reason: "not found on PATH".into()
+            },
+            Cause::Degraded(fault()),
+            Cause::Cancelled,
+            Cause::RetryRefused(Box::new(Error::new("git", closed()))),
+            Cause::Config("x.json:1:1: expected an object".into()),
+            Cause::Usage("no operation named \"cal\"".into()),
+        ]
+    }
+}
