@@ -194,12 +194,12 @@ impl Client {
         replies: &[(PeerId, Reply)],
     ) -> Result<(), Error> {
         let catalog = self.catalog_of(replies);
-        let (kind, name) = match &mut operation.request {
-            Request::ReadResource { uri } => ("resource", uri),
-            Request::GetPrompt { name, .. } => ("prompt", name),
+        let name = match &mut operation.request {
+            Request::ReadResource { uri } => uri,
+            Request::GetPrompt { name, .. } => name,
             _ => return Ok(()),
         };
-        let (peer, own) = match names::resolve(&catalog, kind, name) {
+        let (peer, own) = match names::resolve(&catalog, name) {
             Ok(route) => route,
             // A server may serve what it does not list (R20 is about tools only): if there is but one
             // that could, it is asked.

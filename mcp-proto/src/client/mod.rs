@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::action::Action;
-use crate::config::Config;
+use crate::config::Pinned;
 use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
@@ -33,7 +33,6 @@ pub struct Client {
     by_name: BTreeMap<String, PeerId>,
     entries: BTreeMap<OperationId, Entry>,
     names: ToolNames,
-    merge_policy: crate::config::MergePolicy,
     last_operation: u64,
     next_call: u64,
     phase: Phase,
@@ -63,9 +62,10 @@ enum Entry {
 }
 
 impl Client {
-    /// A client of the configured peers. Nothing is opened before [`Client::connect`].
+    /// A client of the configured peers, whose commands are resolved ([`Config::pin`](crate::Config::pin)).
+    /// Nothing is opened before [`Client::connect`].
     #[must_use]
-    pub fn new(config: Config, identity: Identity, now: Instant) -> Self {
+    pub fn new(config: Pinned, identity: Identity, now: Instant) -> Self {
         let identity = Arc::new(identity);
         let run_root = config.harness.run_root_hash;
         let peers: Vec<Peer> = config
@@ -73,7 +73,7 @@ impl Client {
             .into_iter()
             .zip(0..)
             .map(|(peer, index)| {
-                Peer::new(PeerId::new(index), Arc::new(peer), Arc::clone(&identity), run_root.as_deref())
+                Peer::new(PeerId::new(index), peer, Arc::clone(&identity), run_root.as_deref())
             })
             .collect();
         Self {
@@ -81,7 +81,6 @@ impl Client {
             peers,
             entries: BTreeMap::new(),
             names: ToolNames::default(),
-            merge_policy: config.harness.merge_policy,
             last_operation: 0,
             next_call: 0,
             phase: Phase::Open,
@@ -282,10 +281,14 @@ impl Client {
         let catalog = names::tool_catalog(&self.peers);
         let peers = self.peers.iter().map(|peer| {
             let mut report = peer.report();
-            report.tools = catalog.names_of(peer.id()).map(ToString::to_string).collect();
+            for tool in &mut report.tools {
+                if let Some(name) = catalog.canonical(peer.id(), tool) {
+                    *tool = name.to_string();
+                }
+            }
             report
         });
-        Report::new(peers, &catalog, &self.by_name, self.merge_policy)
+        Report::new(peers.collect(), &catalog)
     }
 
     /// What is known about each peer, for people.

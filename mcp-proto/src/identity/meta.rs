@@ -152,6 +152,19 @@ impl Params {
         Ok((Self::rebuild(&members, "_meta", None), Some(meta)))
     }
 
+    /// Writes params member by member. Values are valid JSON texts; a member `_meta` must not be
+    /// written.
+    #[must_use]
+    pub(crate) fn build(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
+        let mut out = Vec::with_capacity(64);
+        let mut object = ObjectWriter::new(&mut out);
+        write(&mut object);
+        object.end();
+        Self {
+            text: String::from_utf8(out).unwrap_or_default().into(),
+        }
+    }
+
     /// The same params with a member set to a value, in the last place. `_meta` cannot be set and is
     /// ignored.
     #[must_use]

@@ -5,8 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::requests::Owner;
-use super::{MANIFEST, Peer, Phase, Speech};
-use crate::config::PeerConfig;
+use super::sending::{Extra, Speech};
+use super::{MANIFEST, Peer, Phase};
+use crate::version::Version;
+use crate::config::{PeerConfig, Transport};
 use crate::error::{Cause, Error};
 use crate::event::{IoFailure, IoKind};
 use crate::ids::LinkId;
@@ -31,12 +33,12 @@ pub(super) struct Session {
 /// What the configuration says about eras.
 pub(super) fn policy(config: &PeerConfig) -> Policy {
     Policy {
-        era: config.era,
+        era: config.era.into(),
         allow_legacy: config.allow_legacy,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
         handshake_timeout: config.probe_timeout,
-        respawnable: config.is_process(),
+        respawnable: matches!(config.transport, Transport::Stdio(_)),
         declarable: Vec::new(),
     }
 }
@@ -59,7 +61,7 @@ impl Peer {
     }
 
     fn open_link(&mut self) -> Result<(), Error> {
-        let target = self.link_target()?;
+        let target = self.target.clone().map_err(|cause| self.error(cause))?;
         self.serial = self.serial.saturating_add(1);
         self.counters.starts = self.counters.starts.saturating_add(1);
         self.heard_message = false;
@@ -98,21 +100,23 @@ impl Peer {
             IoKind::NotFound => format!("not found ({})", failure.detail),
             _ => failure.detail,
         };
-        let command = self.config.display_program();
+        let command = match &self.config.transport {
+            Transport::Stdio(stdio) => stdio.command.shown().into(),
+            other => other.to_string(),
+        };
         let cause = Cause::SpawnRefused { command, reason };
         self.negotiate(negotiation::Event::Unreachable(cause), now);
     }
 
     /// The link is lost. What was in flight on it fails at once (R90).
     pub(super) fn on_lost(&mut self, reason: String, now: Instant) {
-        if let Some(link) = self.link.take() {
-            self.last_stderr = link.stderr_lines();
-            if !link.is_released() {
-                self.fading.push(link);
-            }
-        }
-        self.requests.clear();
+        self.last_stderr = self.link.as_ref().map_or_else(Vec::new, Link::stderr_lines);
         let detail = self.with_last_words(reason);
+        if !self.is_negotiating() {
+            self.end_all(|| Cause::Closed { detail: detail.clone() });
+        }
+        self.fading.extend(self.link.take().filter(|link| !link.is_released()));
+        self.requests.clear();
         if self.is_negotiating() {
             let asks_for_handshake = legacy::asks_for_handshake(&detail);
             let event = negotiation::Event::LinkLost { description: detail, asks_for_handshake };
@@ -124,7 +128,6 @@ impl Peer {
         }
         let error = self.error(Cause::Closed { detail: detail.clone() });
         self.phase = Phase::Failed(error);
-        self.end_all(|_| Cause::Closed { detail: detail.clone() });
         self.deliver(News::PeerChanged { peer: self.id });
     }
 
@@ -155,8 +158,10 @@ impl Peer {
             match command {
                 Command::Declare(_) => {}
                 Command::SendProbe { attempt, version } => {
-                    self.speech = Speech::modern(version, &self.config, &self.identity);
-                    self.send_control(Owner::Probe(attempt), "server/discover", None, (None, None));
+                    if self.adopt(version) {
+                        let owner = Owner::Probe(attempt);
+                        self.send_control(owner, "server/discover", None, Extra::default());
+                    }
                 }
                 Command::BeginHandshake => self.begin_handshake(),
                 Command::Respawn => {
@@ -174,10 +179,25 @@ impl Peer {
         }
     }
 
+    /// Speaks a modern revision from now on; `false` when the application's identity is no JSON object.
+    pub(super) fn adopt(&mut self, version: Version) -> bool {
+        match Speech::modern(version, &self.config, &self.identity) {
+            Ok(speech) => {
+                self.speech = speech;
+                true
+            }
+            Err(error) => {
+                let cause = Cause::Config(format!("the client's identity cannot be sent: {error}"));
+                self.negotiation.handle(negotiation::Event::Unreachable(cause), Instant::ZERO);
+                false
+            }
+        }
+    }
+
     fn begin_handshake(&mut self) {
         self.speech = Speech::Legacy;
         let request = legacy::handshake(&self.config.legacy_versions, &self.identity.client_info);
-        self.send_control(Owner::Handshake, request.method, Some(&request.params), (None, None));
+        self.send_control(Owner::Handshake, request.method, Some(&request.params), Extra::default());
     }
 
     /// A response to probe number `attempt`.
@@ -224,8 +244,10 @@ impl Peer {
         self.requests.forget_negotiation();
         match verdict {
             Verdict::Modern { version } => {
-                let discovered = self.discovered.take().unwrap_or_default();
-                self.speech = Speech::modern(version, &self.config, &self.identity);
+                let Some(discovered) = self.discovered.take() else {
+                    return;
+                };
+                self.adopt(version);
                 self.session = Some(Session {
                     dialect: Dialect::MODERN,
                     capabilities: discovered.capabilities,
@@ -253,12 +275,9 @@ impl Peer {
 
     /// The peer cannot be used: its link goes, what waits for it ends.
     pub(super) fn fail(&mut self, error: Error, now: Instant) {
-        let reason = error.to_string();
-        self.phase = Phase::Failed(error.clone());
+        self.end_all(|| error.cause.clone());
+        self.phase = Phase::Failed(error);
         self.retire_link(now);
-        self.end_all(|active| {
-            if active.clock.is_some() { error.cause.clone() } else { Cause::Unavailable { reason: reason.clone() } }
-        });
         self.deliver(News::PeerChanged { peer: self.id });
     }
 }

@@ -55,22 +55,23 @@ impl Peer {
     /// This peer's part of the startup report (R111). Names of tools are the server's own.
     #[must_use]
     pub fn report(&self) -> PeerReport {
-        let mut report = PeerReport::new(&self.config.name, self.config.transport_word());
-        report.state = match &self.phase {
+        let state = match &self.phase {
             Phase::Ready => PeerState::Ready,
             Phase::Failed(_) => PeerState::Failed,
             Phase::Closing => PeerState::Closed,
             Phase::Idle | Phase::Connecting | Phase::Listing => PeerState::Connecting,
         };
+        let mut report = PeerReport::new(&self.config.name, self.config.transport.kind(), state);
         if let Some(session) = &self.session {
             report.era = Some(session.dialect.version.era());
             report.version = Some(session.dialect.version);
             report.cache_scope = Some(session.cache_scope);
         }
-        report.manifest_digest = self.manifest.digest().map(|digest| digest.to_string());
-        report.tools = self.manifest.tools().map(|tool| tool.name().to_string()).collect();
+        report.manifest_digest = self.manifest.digest().map(Into::into);
+        report.tools = self.manifest.tools().iter().map(|tool| tool.name().into()).collect();
         report.degraded = self.degraded.as_ref().map(ToString::to_string);
-        report.notes = self.manifest.notes().map(ToString::to_string).collect();
+        report.notes = self.notes.clone();
+        report.notes.extend(self.manifest.rejected().iter().map(ToString::to_string));
         if let Phase::Failed(error) = &self.phase {
             report.failure = Some(error.into());
         }
@@ -84,9 +85,9 @@ impl Peer {
         let stderr = self.link.as_ref().map_or_else(|| self.last_stderr.clone(), |link| link.stderr_lines());
         Diagnosis {
             report: self.report(),
-            command: self.config.display_target(),
+            command: self.config.transport.to_string(),
             server: server.map(ToString::to_string),
-            evidence: self.negotiation.observations().to_vec(),
+            evidence: self.negotiation.evidence().to_vec(),
             counters: self.counters,
             noise: self.noise.lines(),
             stderr: stderr.iter().map(|line| self.config.redact(line)).collect(),

@@ -6,7 +6,9 @@
 mod active;
 mod connect;
 mod diagnosis;
+mod identity;
 mod inbound;
+mod lists;
 mod operations;
 mod requests;
 mod sending;
@@ -18,37 +20,34 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, LinkTarget};
 use crate::cache::ResponseCache;
-use crate::config::PeerConfig;
+use crate::config::{PeerConfig, PinnedPeer};
 use crate::error::{Cause, Error};
 use crate::event::Event;
-use crate::identity::{CallerMeta, Sha256Hex};
+use crate::identity::{CallerMeta, TraceId};
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::manifest::Manifest;
 use crate::negotiation::Negotiation;
-use crate::operation::{Ended, News, Notification, Operation, Outcome, Request};
-use crate::stdio::{Link, LinkNews};
+use crate::operation::{Ended, News, Notification, Outcome, Request};
+use crate::stdio::{Link, LinkNews, Tail};
 use crate::time::Instant;
 use crate::types::{DiscoverResult, Tool};
-use crate::violation::{Fault, Violation};
+use crate::violation::Fault;
 
 pub use diagnosis::{Counters, Diagnosis};
-pub(crate) use sending::Speech;
+pub use identity::Identity;
 
 use active::{Active, Stage};
 use connect::Session;
 use requests::Requests;
-
-/// Who the application is, as servers are told.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// `clientInfo`: a JSON object with at least `name` and `version`.
-    pub client_info: crate::wire::Json,
-    /// `clientCapabilities` for requests of the modern era: a JSON object, `{}` for none.
-    pub capabilities: crate::wire::Json,
-}
+use sending::Speech;
 
 /// The operation under which a peer reads its own manifest when it connects.
 const MANIFEST: OperationId = OperationId::new(0);
+/// Bounds of what is kept of lists and reads.
+const CACHE_ENTRIES_MAX: usize = 256;
+const CACHE_BYTES_MAX: usize = 16 << 20;
+/// How many operations are looked at for the next deadline with every message.
+const FEW: usize = 8;
 
 /// Where a peer is. The failure of a peer whose link still stands keeps its session.
 #[derive(Debug)]
@@ -72,8 +71,9 @@ enum Phase {
 pub struct Peer {
     id: PeerId,
     config: Arc<PeerConfig>,
+    target: Result<Arc<LinkTarget>, Cause>,
     identity: Arc<Identity>,
-    trace_id: String,
+    trace_id: TraceId,
     phase: Phase,
     link: Option<Link>,
     /// Links on the shutdown ladder whose place has been taken, or not.
@@ -85,11 +85,16 @@ pub struct Peer {
     speech: Speech,
     requests: Requests,
     operations: BTreeMap<OperationId, Active>,
+    /// Those of them that have not begun, in order.
+    queue: VecDeque<OperationId>,
     manifest: Manifest,
     cache: ResponseCache,
     degraded: Option<Fault>,
     counters: Counters,
-    noise: crate::stdio::Tail,
+    noise: Tail,
+    notes: Vec<String>,
+    /// Said to have changed since the manifest was read.
+    tools_changed: bool,
     heard_message: bool,
     last_stderr: Vec<String>,
     calls: u64,
@@ -103,13 +108,14 @@ impl Peer {
     #[must_use]
     pub fn new(
         id: PeerId,
-        config: Arc<PeerConfig>,
+        peer: PinnedPeer,
         identity: Arc<Identity>,
         run_root: Option<&str>,
     ) -> Self {
+        let (config, target) = (Arc::new(peer.config), peer.target);
         let trace_id = sending::trace_id(&config, run_root);
         let negotiation = Negotiation::new(connect::policy(&config));
-        let speech = Speech::modern(crate::Version::LATEST, &config, &identity);
+        let noise = Tail::new(config.limits.noise_tail_bytes);
         Self {
             id,
             trace_id,
@@ -120,14 +126,18 @@ impl Peer {
             negotiation,
             discovered: None,
             session: None,
-            speech,
+            speech: Speech::Legacy,
+            target,
+            queue: VecDeque::new(),
+            tools_changed: false,
+            notes: Vec::new(),
             requests: Requests::default(),
             operations: BTreeMap::new(),
-            manifest: Manifest::new(config.limits.clone()),
-            cache: ResponseCache::default(),
+            manifest: Manifest::new(),
+            cache: ResponseCache::new(CACHE_ENTRIES_MAX, CACHE_BYTES_MAX),
             degraded: None,
             counters: Counters::default(),
-            noise: crate::stdio::Tail::new(config.limits.noise_tail_bytes),
+            noise,
             heard_message: false,
             last_stderr: Vec::new(),
             calls: 0,
@@ -174,9 +184,16 @@ impl Peer {
         matches!(self.phase, Phase::Closing) && self.link.is_none() && self.fading.is_empty()
     }
 
-    /// The tools that can be called, in the server's order.
-    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+    /// The tools that can be called, sorted by name.
+    #[must_use]
+    pub fn tools(&self) -> &[Tool] {
         self.manifest.tools()
+    }
+
+    /// Whether the manifest has been read, be it empty.
+    #[must_use]
+    pub const fn knows_tools(&self) -> bool {
+        self.manifest.is_known()
     }
 
     /// Accepts an operation under a number that was never used for this peer. It ends with exactly one
@@ -196,9 +213,9 @@ impl Peer {
     ) -> Result<(), Error> {
         self.check_acceptable(&request)?;
         let meta = match &options.meta {
-            Some(meta) => Some(CallerMeta::parse(meta).map_err(|error| {
-                Error::new(self.name(), Cause::Usage(error.to_string()))
-            })?),
+            Some(meta) => Some(
+                CallerMeta::parse(meta).map_err(|error| self.error(Cause::Usage(error.to_string())))?,
+            ),
             None => None,
         };
         let call_index = match &request {
@@ -206,8 +223,7 @@ impl Peer {
             _ => None,
         };
         self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
-        self.operations.insert(operation, Active::new(request, options, meta, call_index));
-        self.advance(operation, now);
+        self.admit(operation, Active::new(request, options, meta, call_index), now);
         self.flush();
         Ok(())
     }
@@ -287,16 +303,16 @@ impl Peer {
         if matches!(self.phase, Phase::Closing) {
             return;
         }
-        self.end_all(|_| Cause::Closed { detail: String::from("the client was closed") });
         self.phase = Phase::Closing;
+        self.end_all(|| Cause::Closed { detail: String::from("the client was closed") });
         self.retire_link(now);
-    }
-
-    fn link_target(&self) -> Result<Arc<LinkTarget>, Error> {
-        self.config.link_target().map(Arc::new)
+        self.flush();
     }
 
     fn on_link(&mut self, link: LinkId, event: Event<'_>, now: Instant) {
+        if matches!(event, Event::LinkEnded { .. }) {
+            self.on_output_end(link, now);
+        }
         if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {
             let news = current.handle(event, now, &mut self.actions);
             self.on_link_news(news, now);
@@ -320,6 +336,7 @@ impl Peer {
         }
         self.expire_negotiation(now);
         self.expire_operations(now);
+        self.rearm();
     }
 
     fn on_link_news(&mut self, news: LinkNews, now: Instant) {
@@ -334,8 +351,8 @@ impl Peer {
 
     /// Lets go of links that are released.
     fn sweep(&mut self) {
-        for old in self.fading.iter().filter(|old| old.is_released()) {
-            self.last_stderr = old.stderr_lines();
+        if let Some(released) = self.fading.iter().rfind(|old| old.is_released()) {
+            self.last_stderr = released.stderr_lines();
         }
         self.fading.retain(|old| !old.is_released());
     }
@@ -345,16 +362,25 @@ impl Peer {
         if let Some(link) = &mut self.link {
             link.flush(&mut self.actions);
         }
-        self.rearm();
+        // With many operations the earliest deadline is only kept as a lower bound until it passes:
+        // looking at all of them for each message would cost more than an early wake-up.
+        if self.operations.len() <= FEW || self.wake.is_none() {
+            self.rearm();
+        }
     }
 
-    /// The earliest of all deadlines.
+    /// Sets the wake-up to the earliest of all deadlines.
     fn rearm(&mut self) {
         let links = self.fading.iter().chain(&self.link).filter_map(Link::deadline);
         let negotiation = self.negotiation_deadline();
         let operations =
             self.operations.values().filter_map(|active| active.clock.map(|clock| clock.deadline()));
         self.wake = links.chain(negotiation).chain(operations).min();
+    }
+
+    /// Takes a new deadline into account.
+    fn arm(&mut self, deadline: Instant) {
+        self.wake = Some(self.wake.map_or(deadline, |wake| wake.min(deadline)));
     }
 
     fn deliver(&mut self, news: News) {
@@ -392,23 +418,12 @@ impl Peer {
 
     /// The digest of the current manifest (R21), once there is one.
     #[must_use]
-    pub fn manifest_digest(&self) -> Option<Sha256Hex> {
+    pub fn manifest_digest(&self) -> Option<&str> {
         self.manifest.digest()
     }
-}
-
-/// A violation that has nothing to add.
-fn bare(violation: Violation) -> Fault {
-    Fault::new(violation, String::new())
 }
 
 /// What an operation concerns, for messages: `answer to tools/call`.
 fn awaited(method: &str) -> String {
     alloc::format!("answer to {method}")
 }
-
-const _: fn() = || {
-    fn assert_send<T: Send>() {}
-    assert_send::<Peer>();
-    let _ = core::mem::size_of::<Operation>();
-};

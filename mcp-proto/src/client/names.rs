@@ -1,0 +1,64 @@
+//! Canonical names of tools (R80, R81).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::catalog::{Catalog, ResolveError, Source};
+use crate::error::{Cause, Error};
+use crate::ids::PeerId;
+use crate::peer::Peer;
+
+/// The catalog of all tools, built when it is asked for and kept until a manifest changes.
+#[derive(Debug, Default)]
+pub(super) struct ToolNames {
+    catalog: Option<Catalog>,
+}
+
+impl ToolNames {
+    pub(super) fn invalidate(&mut self) {
+        self.catalog = None;
+    }
+
+    /// The peer that has a tool, and its own name of it.
+    pub(super) fn resolve(&mut self, peers: &[Peer], name: &str) -> Result<(PeerId, String), Error> {
+        resolve(self.catalog.get_or_insert_with(|| tool_catalog(peers)), name)
+    }
+}
+
+/// The catalog of the tools of all peers.
+pub(super) fn tool_catalog(peers: &[Peer]) -> Catalog {
+    let names = |peer: &Peer| -> Option<Vec<String>> {
+        peer.knows_tools().then(|| peer.tools().iter().map(|tool| tool.name().into()).collect())
+    };
+    catalog(peers, peers.iter().filter_map(|peer| Some((peer.id(), names(peer)?))))
+}
+
+/// A catalog of what some of the peers have; the names of the others are reserved.
+pub(super) fn catalog<S: AsRef<str>>(
+    peers: &[Peer],
+    lists: impl Iterator<Item = (PeerId, Vec<S>)>,
+) -> Catalog {
+    let lists: Vec<(PeerId, Vec<S>)> = lists.collect();
+    let sources: Vec<Source<'_, S>> = peers
+        .iter()
+        .map(|peer| match lists.iter().find(|(id, _)| *id == peer.id()) {
+            Some((id, names)) => Source::new(*id, peer.name(), names),
+            None => Source::unknown(peer.id(), peer.name()),
+        })
+        .collect();
+    Catalog::build(&sources)
+}
+
+/// Where a name leads. A name that is qualified with a peer whose list is not known leads to that peer,
+/// which then says why.
+pub(super) fn resolve(catalog: &Catalog, name: &str) -> Result<(PeerId, String), Error> {
+    match catalog.resolve(name) {
+        Ok(route) => Ok((route.peer, route.item.into())),
+        Err(ResolveError::NotListed { peer, item }) => Ok((peer, item)),
+        Err(error) => {
+            let cause = error.into_tool_cause(name);
+            let unknown = || Cause::ToolNotFound { tool: name.into(), suggestion: None };
+            Err(Error::general(cause.unwrap_or_else(unknown)))
+        }
+    }
+}
