@@ -305,20 +305,15 @@ impl fmt::Display for Report {
         section(f, "Degraded", degraded, |f, (peer, reason)| {
             writeln!(f, "  {}: {}", Printable(&peer.name), Printable(reason))
         })?;
-        section(
-            f,
-            "Renamed",
-            self.collisions.iter(),
-            |f, collision| {
-                let instead = collision.canonical.join(" or ");
-                writeln!(
-                    f,
-                    "  {}: use {}",
-                    Printable(&collision.name),
-                    Printable(&instead)
-                )
-            },
-        )?;
+        section(f, "Renamed", self.collisions.iter(), |f, collision| {
+            let instead = collision.canonical.join(" or ");
+            writeln!(
+                f,
+                "  {}: use {}",
+                Printable(&collision.name),
+                Printable(&instead)
+            )
+        })?;
         let notes = self
             .peers
             .iter()

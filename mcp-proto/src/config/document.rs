@@ -283,10 +283,10 @@ impl<'t> Reader<'t> {
         let reached = bytes.get(..error.column()).unwrap_or(bytes);
         // Counted in characters: every byte but the continuation bytes of UTF-8.
         let column = reached.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
-        let hint = if reached.ends_with(b"/") || reached.ends_with(b"#") {
-            "; JSON has no comments"
-        } else {
-            ""
+        let hint = match reached.last() {
+            Some(b'/' | b'#') => "; JSON has no comments",
+            Some(b'}') if message.starts_with("key") => "; is there a comma too many before it?",
+            _ => "",
         };
         self.errors.push(Finding {
             source: self.source.to_owned(),

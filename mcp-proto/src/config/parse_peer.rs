@@ -16,19 +16,6 @@ use crate::limits::Limits;
 use crate::secret::{Secret, Templated};
 use crate::version::{Era, Version};
 
-/// What `type` may say. Hosts differ in the spelling.
-const KINDS: [(&str, Kind); 9] = [
-    ("http", Kind::Http(HttpKind::Streamable)),
-    ("local", Kind::Stdio),
-    ("remote", Kind::Http(HttpKind::Streamable)),
-    ("sse", Kind::Http(HttpKind::Sse)),
-    ("stdio", Kind::Stdio),
-    ("streamable-http", Kind::Http(HttpKind::Streamable)),
-    ("streamableHttp", Kind::Http(HttpKind::Streamable)),
-    ("streamable_http", Kind::Http(HttpKind::Streamable)),
-    ("streamablehttp", Kind::Http(HttpKind::Streamable)),
-];
-
 const ERAS: [(&str, EraChoice); 3] = [
     ("auto", EraChoice::Auto),
     ("legacy", EraChoice::Legacy),
@@ -85,7 +72,7 @@ impl<'t> Parser<'t, '_> {
         let mut kind = None;
         let word = object.take("type").or_else(|| object.take("transport"));
         let stated = word.is_some();
-        self.set_some(&mut kind, word, |parser, node| parser.word(node, &KINDS));
+        self.set_some(&mut kind, word, Self::kind);
         if stated && kind.is_none() {
             return None;
         }
@@ -108,6 +95,23 @@ impl<'t> Parser<'t, '_> {
                     }
                 };
                 self.reader.name_error(member, message);
+                None
+            }
+        }
+    }
+
+    /// `type`. Hosts differ in the spelling: `streamable-http`, `streamableHttp`, `http`, …
+    fn kind(&mut self, node: &Node<'t>) -> Option<Kind> {
+        let found = self.reader.string(node)?;
+        let mut folded = found.replace(['-', '_'], "");
+        folded.make_ascii_lowercase();
+        match folded.as_str() {
+            "stdio" | "local" => Some(Kind::Stdio),
+            "http" | "streamablehttp" | "remote" => Some(Kind::Http(HttpKind::Streamable)),
+            "sse" => Some(Kind::Http(HttpKind::Sse)),
+            _ => {
+                let message = format!("unknown transport {found:?}; one of stdio, http, sse");
+                self.reader.error(node, message);
                 None
             }
         }
@@ -198,7 +202,14 @@ impl<'t> Parser<'t, '_> {
         }
         let versions: Vec<_> = elements
             .iter()
-            .map(|element| self.word(element, &words))
+            .map(|element| {
+                if element.text().trim_matches('"') == Version::LATEST.as_str() {
+                    let message = "is no legacy revision, and needs no permission; leave it out";
+                    self.reader.error(element, message);
+                    return None;
+                }
+                self.word(element, &words)
+            })
             .collect();
         let mut versions: Vec<Version> = versions.into_iter().collect::<Option<_>>()?;
         versions.sort_by(|a, b| b.cmp(a));

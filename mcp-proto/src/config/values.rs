@@ -190,6 +190,10 @@ impl<'t> Parser<'t, '_> {
         let (members, known) = object.leftover();
         for member in members {
             let name = member.name.as_str();
+            // Nothing and everything restrict nothing.
+            if matches!(member.value.text(), "null" | "[]" | "[\"*\"]") {
+                continue;
+            }
             // Names like these are comments by convention, or an editor's.
             if name.starts_with(['_', '$', '#'])
                 || name.starts_with("//")

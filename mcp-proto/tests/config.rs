@@ -1,0 +1,497 @@
+//! Configuration files as people write them (R110, R100, R17, R18).
+
+use mcp_proto::config::{
+    Config, DEFAULT_ENV_ALLOW, EraChoice, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig,
+    Program, Secret, SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
+};
+use mcp_proto::{Duration, Error, ErrorKind, Version};
+use proptest::prelude::*;
+
+const SECRET: &str = "hunter2-s3cret";
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some(SECRET.to_owned()),
+        "BROKEN_TOKEN" => Some(format!("{SECRET}\n")),
+        "HOME" => Some("/home/ada".to_owned()),
+        "PATH" => Some("/bin:/usr/bin".to_owned()),
+        "EXPORTED" => Some("() { :; }".to_owned()),
+        _ => None,
+    }
+}
+
+fn parse(text: &str) -> Config {
+    Config::parse(text, ".mcp.json", &mut env).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn errors(text: &str) -> String {
+    match Config::parse(text, ".mcp.json", &mut env) {
+        Ok(config) => panic!("accepted: {config:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// One peer named `p` with these members.
+fn peer(members: &str) -> PeerConfig {
+    let config = parse(&format!(r#"{{"mcpServers":{{"p":{{{members}}}}}}}"#));
+    assert_eq!(config.warnings, [], "{members}");
+    config.peers.into_iter().next().expect("one peer")
+}
+
+/// What is wrong with a peer named `p` with these members, without the position.
+fn peer_error(members: &str) -> String {
+    let text = errors(&format!(r#"{{"mcpServers":{{"p":{{{members}}}}}}}"#));
+    text.split_once(": ").expect("a position").1.to_owned()
+}
+
+fn stdio(peer: &PeerConfig) -> &StdioConfig {
+    match &peer.transport {
+        Transport::Stdio(stdio) => stdio,
+        other => panic!("not stdio: {other:?}"),
+    }
+}
+
+fn http(peer: &PeerConfig) -> &HttpConfig {
+    match &peer.transport {
+        Transport::Http(http) => http,
+        other => panic!("not http: {other:?}"),
+    }
+}
+
+/// R110: the example of the documentation, field by field.
+#[test]
+fn a_file_becomes_peers_in_its_order() {
+    let config = parse(
+        r#"{"mcpServers":{
+             "time":{"command":"mcp-server-time","args":["--local-timezone","UTC"]},
+             "files":{"command":"node","args":["server.js","/data"],"allowLegacy":true,
+                      "envAllow":["PATH","HOME"],"cwd":"${HOME}/x","env":{"A":"${TOKEN}"}},
+             "api":{"type":"http","url":"https://example.com/mcp",
+                    "headers":{"Authorization":"Bearer ${TOKEN}"},
+                    "authContext":"alice","idempotentTools":["search"],"timeoutMs":30000}},
+            "harness":{"mergePolicy":"prefix-on-collision","taskId":"task-42","ledger":"spend.jsonl",
+                       "budgetUsd":0.25,"sharePublicCache":true,
+                       "runRootHash":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}"#,
+    );
+    let names: Vec<&str> = config.peers.iter().map(|peer| peer.name.as_str()).collect();
+    assert_eq!(names, ["time", "files", "api"]);
+    let [time, files, api] = &config.peers[..] else {
+        panic!("three peers");
+    };
+    assert_eq!(
+        time,
+        &PeerConfig::stdio("time", "mcp-server-time", ["--local-timezone", "UTC"])
+    );
+    assert!(files.allow_legacy);
+    let child = stdio(files);
+    assert_eq!(
+        child.cwd.as_ref().map(Templated::value),
+        Some("/home/ada/x")
+    );
+    assert_eq!(child.env["A"].expose(), SECRET);
+    assert_eq!(child.env_allow.iter().collect::<Vec<_>>(), ["HOME", "PATH"]);
+    assert_eq!(api.timeout, Duration::from_secs(30));
+    assert_eq!(api.auth_context.as_deref(), Some("alice"));
+    assert!(api.idempotent_tools.contains("search"));
+    let bearer = Secret::new(format!("Bearer {SECRET}"));
+    assert_eq!(http(api).headers, [("Authorization".to_owned(), bearer)]);
+    assert_eq!(config.harness.merge_policy, MergePolicy::PrefixOnCollision);
+    assert_eq!(config.harness.task_id.as_deref(), Some("task-42"));
+    assert_eq!(config.harness.run_root_hash, Some("a".repeat(64)));
+    assert_eq!(config.harness.budget_nano_usd, Some(250_000_000));
+    assert!(config.harness.share_public_cache && !config.harness.staleness_on_error);
+    assert_eq!(config.warnings, []);
+}
+
+/// Every field beside the ecosystem's own reaches its place.
+#[test]
+fn every_setting_is_read() {
+    let found = peer(
+        r#""command":"x","allowLegacy":true,"era":"legacy",
+           "legacyVersions":["2024-11-05","2025-11-25"],"legacy":{"sessionHeader":false},
+           "probeTimeoutMs":1,"timeoutMs":2,"absoluteTimeoutMs":3,"maxContinuationRetries":0,
+           "validateCapabilities":false,"pinTools":true,"refuseDegraded":true,"stdoutNoise":"degrade",
+           "envAllow":[],"idempotencyMetaKey":"k","checkpointMetaKey":"c","sendClientInfo":false,
+           "compatCapabilitiesAlias":false,"maxLineBytes":11,"maxBodyBytes":12,"maxDepth":13,
+           "maxPages":14,"maxTools":15,"maxInFlight":16,"maxInputRounds":17,
+           "restart":{"maxAttempts":0,"backoffMs":5,"backoffMaxMs":6}"#,
+    );
+    let mut expected = PeerConfig::new(
+        "p",
+        StdioConfig::new("x", [] as [&str; 0]).env_allow([""; 0]),
+    );
+    expected.allow_legacy = true;
+    expected.era = EraChoice::Legacy;
+    expected.legacy_versions = vec![Version::V2025_11_25, Version::V2024_11_05];
+    expected.legacy_session = Some(false);
+    expected.probe_timeout = Duration::from_millis(1);
+    expected.timeout = Duration::from_millis(2);
+    expected.absolute_timeout = Duration::from_millis(3);
+    expected.max_continuation_retries = 0;
+    expected.validate_capabilities = false;
+    expected.pin_tools = true;
+    expected.refuse_degraded = true;
+    expected.stdout_noise = StdoutNoise::Degrade;
+    expected.idempotency_meta_key = Some("k".to_owned());
+    expected.checkpoint_meta_key = Some("c".to_owned());
+    expected.send_client_info = false;
+    expected.compat_capabilities_alias = false;
+    expected.limits.line_bytes = 11;
+    expected.limits.body_bytes = 12;
+    expected.limits.depth = 13;
+    expected.limits.pages = 14;
+    expected.limits.items = 15;
+    expected.limits.in_flight = 16;
+    expected.limits.input_rounds = 17;
+    expected.restart.max_attempts = 0;
+    expected.restart.backoff = Duration::from_millis(5);
+    expected.restart.backoff_max = Duration::from_millis(6);
+    assert_eq!(found, expected);
+
+    let found = peer(r#""url":"https://x/","allowInsecureHttp":true,"caFile":"${HOME}/ca.pem""#);
+    assert!(http(&found).allow_insecure);
+    assert_eq!(
+        http(&found).ca_file.as_ref().map(Templated::value),
+        Some("/home/ada/ca.pem")
+    );
+}
+
+/// R1, R14, R18: what nobody set is safe.
+#[test]
+fn the_defaults_are_safe() {
+    let found = peer(r#""command":"x","env":null"#);
+    assert!(!found.allow_legacy && found.validate_capabilities && !found.pin_tools);
+    assert_eq!(found.era, EraChoice::Auto);
+    assert_eq!(found.legacy_versions.len(), 4);
+    assert_eq!(found.probe_timeout, Duration::from_secs(10));
+    assert_eq!(found.timeout, Duration::from_secs(60));
+    assert_eq!(found.absolute_timeout, Duration::from_secs(600));
+    assert_eq!(found.limits, mcp_proto::Limits::default());
+    assert!(stdio(&found).env_allow.iter().eq(DEFAULT_ENV_ALLOW.iter()));
+    // A longer idle deadline is not cut short by a default that nobody wrote.
+    let found = peer(r#""command":"x","timeoutMs":900000"#);
+    assert_eq!(found.absolute_timeout, Duration::from_secs(900));
+}
+
+/// R110: the shapes that other hosts write.
+#[test]
+fn other_hosts_files_are_read() {
+    for (members, kind) in [
+        (r#""type":"stdio","command":"x""#, TransportKind::Stdio),
+        (
+            r#""type":"local","command":"x","tools":null"#,
+            TransportKind::Stdio,
+        ),
+        (r#""url":"HTTP://x""#, TransportKind::Http),
+        (
+            r#""type":"streamable-http","url":"http://x""#,
+            TransportKind::Http,
+        ),
+        (
+            r#""type":"streamableHttp","url":"http://x","autoApprove":[],"disabled":false"#,
+            TransportKind::Http,
+        ),
+        (
+            r#""serverUrl":"http://x","alwaysAllow":["a"],"_comment":"c""#,
+            TransportKind::Http,
+        ),
+        (
+            r#""type":"sse","url":"http://x","allowLegacy":true"#,
+            TransportKind::Http,
+        ),
+    ] {
+        assert_eq!(peer(members).transport.kind(), kind, "{members}");
+    }
+    assert_eq!(
+        http(&peer(r#""type":"sse","url":"http://x","allowLegacy":true"#)).kind,
+        HttpKind::Sse
+    );
+    let config = parse(
+        "\u{feff}{\"$schema\":\"s\",\"inputs\":[],\"servers\":{
+            \"off\":{\"command\":\"${NOT_SET}\",\"disabled\":true},
+            \"out\":{\"enabled\":false},
+            \"on\":{\"command\":\"x\"}}}",
+    );
+    assert_eq!(config.disabled, ["off", "out"]);
+    assert_eq!(
+        config.peers,
+        [PeerConfig::stdio("on", "x", [] as [&str; 0])]
+    );
+    assert_eq!(config.warnings, []);
+}
+
+/// R110: file, line, column and path; everything at once; no value that may be secret.
+#[test]
+fn everything_wrong_is_reported_with_its_place() {
+    let text = r#"{"mcpServers": {
+  "git": {"command": ["git"], "args": ["a", 1, {"b": 2}], "env": {"A=": "x", "B": 7}},
+  "git": {"command": "git"},
+  "é both": {"command": "x", "url": "http://x"},
+  "none": {"timeoutMs": 0, "maxDepth": -1, "maxPages": 1.5, "probeTimeoutMs": "1s"},
+  "a/b": {"command": "${MISSING}", "era": "moderm", "stdoutNoise": "loud"},
+  "old": {"command": "x", "era": "legacy", "legacyVersions": ["2025-06-81", "2026-07-28"]},
+  "web": {"url": "ftp://hunter2-s3cret@x", "headers": {"X Y": "a", "T": "${BROKEN_TOKEN}"}},
+  "ws": {"type": "ws", "url": "ws://x"}, "kind": {"type": "http", "command": "x"},
+  "list": []},
+ "harness": {"mergePolicy": "reject", "runRootHash": "ABC", "budgetUsd": -1,
+   "allowSpawn": ["", {"args": []}, 3], "stalenessOnError": "yes"}}"#;
+    let errors = errors(text);
+    assert!(!errors.contains(SECRET));
+    insta::assert_snapshot!(errors);
+}
+
+/// R110: syntax errors say where, too.
+#[test]
+fn a_syntax_error_has_its_place() {
+    let cases = [
+        "",
+        "{\"mcpServers\": {\"é\": {\"command\": \"x\",}}}",
+        "{\n  // servers\n  \"mcpServers\": {}}",
+        "{\"mcpServers\": {}",
+        "[]",
+        "{}",
+        "{\"mcpServers\":{},\"servers\":{}}",
+        "{\"mcpServers\":{\"\\ud800\":{}}}",
+    ];
+    insta::assert_snapshot!(cases.map(errors).join("\n"));
+}
+
+/// R110: unknown keys warn and suggest; settings of other hosts that are not obeyed warn, too.
+#[test]
+fn what_is_odd_warns() {
+    let config = parse(
+        r#"{"mcpServers": {
+  "git": {"command": "x", "arg": ["a"], "allowlegacy": true, "timeout": 5, "zzz": 1,
+          "headers": {}, "restart": {"maxAttempt": 1}},
+  "web": {"type": "sse", "url": "http://x", "env": {}, "disabledTools": ["rm"], "timeoutMs": 9,
+          "absoluteTimeoutMs": 5}},
+ "harnes": {}}"#,
+    );
+    assert_eq!(config.peers.len(), 2);
+    let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(warnings.join("\n"));
+}
+
+#[test]
+fn a_name_can_stand_before_a_slash() {
+    for (name, expected) in [
+        ("", Err(NameError::Empty)),
+        ("a/b", Err(NameError::Slash)),
+        ("a\u{1b}[2J", Err(NameError::Control)),
+        (&"é".repeat(65), Err(NameError::TooLong)),
+        (&"é".repeat(64), Ok(())),
+        ("My server.2", Ok(())),
+    ] {
+        assert_eq!(PeerConfig::stream(name).validate(), expected, "{name:?}");
+    }
+}
+
+/// R17, R18: a handshake is never configured by accident.
+#[test]
+fn legacy_needs_the_word() {
+    let error = peer_error(r#""command":"x","era":"legacy""#);
+    assert!(
+        error.contains("mcpServers.p.era: ") && error.contains("allowLegacy"),
+        "{error}"
+    );
+    let error = peer_error(r#""command":"x","legacyVersions":["2026-07-28"]"#);
+    assert!(error.contains("is no legacy revision"), "{error}");
+    assert!(peer_error(r#""command":"x","legacyVersions":[]"#).contains("names no revision"));
+}
+
+/// R110: nothing that shows a configuration shows a secret.
+#[test]
+fn secrets_show_nowhere() {
+    let config = parse(
+        r#"{"mcpServers":{
+            "a":{"command":"${TOKEN}","args":["--token=${TOKEN}"],"env":{"A":"${TOKEN}","B":"hunter2-s3cret"},
+                 "cwd":"/${TOKEN}"},
+            "b":{"url":"https://me:hunter2-s3cret@x.org/p?key=hunter2-s3cret#hunter2-s3cret",
+                 "headers":{"A":"hunter2-s3cret"}},
+            "c":{"url":"https://x.org/${TOKEN}?q"}}}"#,
+    );
+    let shown: Vec<String> = config.peers.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "a: ${TOKEN} --token=${TOKEN}",
+            "b: https://***@x.org/p?***",
+            "c: https://x.org/${TOKEN}?***",
+        ]
+    );
+    let plan = plan(stdio(&config.peers[0]), None).unwrap();
+    assert_eq!(plan.args, [format!("--token={SECRET}")]);
+    for text in [
+        format!("{config:?}"),
+        format!("{config:#?}"),
+        format!("{plan:?}"),
+        shown.join(""),
+    ] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
+
+#[test]
+fn a_config_error_is_an_error() {
+    let error = Config::parse("[]", "x.json", &mut env).unwrap_err();
+    let error = Error::from(error);
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert_eq!(
+        error.to_string(),
+        "x.json:1:1: expected an object, found an array"
+    );
+}
+
+/// A world in which every plain name but `nowhere` is a program in the last directory of its path.
+fn find(program: Program<'_>) -> Option<String> {
+    match program.command {
+        "nowhere" | "./nowhere" => None,
+        absolute if absolute.starts_with('/') => Some(absolute.to_owned()),
+        relative if relative.contains('/') => Some(format!("{}/{relative}", program.cwd?)),
+        name => Some(format!("{}/{name}", program.path?.rsplit(':').next()?)),
+    }
+}
+
+fn plan(
+    child: &StdioConfig,
+    rules: Option<&[SpawnRule]>,
+) -> Result<mcp_proto::config::SpawnPlan, String> {
+    let found = child.plan(rules, &mut env, &mut find);
+    found.map_err(|cause| {
+        let error = Error::general(cause);
+        assert_eq!(error.kind(), ErrorKind::SpawnRefused);
+        error.to_string()
+    })
+}
+
+/// R100: the child gets the allow-listed variables and its own, nothing else.
+#[test]
+fn a_plan_is_pinned() {
+    let child = StdioConfig::new("git", ["a b"])
+        .cwd("/w")
+        .env("TOKEN", "mine")
+        .env_allow(["HOME", "TOKEN", "EXPORTED", "ABSENT"]);
+    let plan = plan(&child, None).unwrap();
+    assert_eq!(
+        (plan.program.as_str(), &plan.args[..]),
+        ("/usr/bin/git", &["a b".to_owned()][..])
+    );
+    assert_eq!(plan.cwd.as_deref(), Some("/w"));
+    let variables: Vec<(&str, &str)> = plan
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.expose()))
+        .collect();
+    assert_eq!(variables, [("HOME", "/home/ada"), ("TOKEN", "mine")]);
+    assert_eq!(plan.shown(), "git \"a b\"");
+}
+
+/// R100: what is not on the list is refused, also when its name is.
+#[test]
+fn the_allow_list_decides() {
+    let rules = [
+        SpawnRule::exact("git", ["serve"]),
+        SpawnRule::any_args("/opt/tool"),
+    ];
+    let none: [&str; 0] = [];
+    let allowed = [
+        StdioConfig::new("git", ["serve"]),
+        StdioConfig::new("/usr/bin/git", ["serve"]),
+        StdioConfig::new("/opt/tool", ["x", "y"]),
+    ];
+    for child in allowed {
+        assert!(plan(&child, Some(&rules)).is_ok(), "{child}");
+    }
+    let refused = [
+        StdioConfig::new("git", none),
+        StdioConfig::new("git", ["serve", "x"]),
+        StdioConfig::new("/evil/git", ["serve"]),
+        StdioConfig::new("git", ["serve"]).env("PATH", "/evil"),
+        StdioConfig::new("./git", ["serve"]).cwd("/usr/bin"),
+        StdioConfig::new("sh", none),
+    ];
+    for child in refused {
+        let error = plan(&child, Some(&rules)).unwrap_err();
+        assert!(error.contains("not on the allow-list"), "{child}: {error}");
+        assert!(plan(&child, Some(&[])).is_err());
+        assert!(plan(&child, None).is_ok(), "{child}");
+    }
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let none: [&str; 0] = [];
+    let missing = |command| plan(&StdioConfig::new(command, none), None).unwrap_err();
+    assert_eq!(
+        missing("nowhere"),
+        "cannot start \"nowhere\": not found on PATH"
+    );
+    assert_eq!(
+        missing("./nowhere"),
+        "cannot start \"./nowhere\": no such program"
+    );
+    let hidden = Templated::expanded("nowhere", "${TOKEN}");
+    let error = plan(&StdioConfig::new(hidden, none), None).unwrap_err();
+    assert_eq!(error, "cannot start \"${TOKEN}\": not found on PATH");
+}
+
+/// JSON-like text of any shape below the servers, with the keys that matter in it.
+fn any_json() -> impl Strategy<Value = String> {
+    let key = prop_oneof![
+        Just("command"),
+        Just("args"),
+        Just("env"),
+        Just("url"),
+        Just("type"),
+        Just("headers"),
+        Just("restart"),
+        Just("legacy"),
+        Just("timeoutMs"),
+        Just("legacyVersions"),
+        Just("zzz"),
+    ];
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        Just("1e400".to_owned()),
+        Just("-7".to_owned()),
+        Just(r#""\ud800""#.to_owned()),
+        Just(r#""${TOKEN}""#.to_owned()),
+        Just(r#""${BROKEN_TOKEN}""#.to_owned()),
+        Just(r#""http""#.to_owned()),
+        Just(r#""http://${TOKEN}@h""#.to_owned()),
+    ];
+    leaf.prop_recursive(3, 24, 4, move |inner| {
+        let member = (key.clone(), inner.clone());
+        prop_oneof![
+            proptest::collection::vec(inner, 0..4)
+                .prop_map(|items| format!("[{}]", items.join(","))),
+            proptest::collection::vec(member, 0..4).prop_map(|members| {
+                let members: Vec<String> = members
+                    .iter()
+                    .map(|(key, value)| format!("\"{key}\":{value}"))
+                    .collect();
+                format!("{{{}}}", members.join(","))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    /// R110: whatever a file holds, it is read or refused with a place, and shows no secret.
+    #[test]
+    fn any_file_is_read_or_refused(servers in any_json(), harness in any_json(), cut in 0_usize..400) {
+        let whole = format!("{{\"mcpServers\":{{\"p\":{servers}}},\"harness\":{harness}}}");
+        for text in [whole.as_str(), whole.get(..cut).unwrap_or(&whole)] {
+            let shown = match Config::parse(text, "f", &mut env) {
+                Ok(config) => format!("{config:?}"),
+                Err(error) => {
+                    prop_assert!(!error.findings.is_empty());
+                    prop_assert!(error.findings.iter().all(|at| at.line == 1 && at.column >= 1));
+                    error.to_string()
+                }
+            };
+            prop_assert!(!shown.contains(SECRET), "{}", shown);
+        }
+    }
+}
