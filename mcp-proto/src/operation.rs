@@ -103,7 +103,11 @@ impl Operation {
     /// An operation under canonical names, with default options.
     #[must_use]
     pub fn new(request: Request) -> Self {
-        Self { peer: None, request, options: Options::default() }
+        Self {
+            peer: None,
+            request,
+            options: Options::default(),
+        }
     }
 
     /// The same for one peer.
@@ -123,7 +127,11 @@ impl Operation {
     /// A tool call with its arguments, a JSON object.
     #[must_use]
     pub fn call(tool: impl Into<String>, arguments: Option<Json>) -> Self {
-        Self::new(Request::CallTool(ToolCall { tool: tool.into(), arguments, ..ToolCall::default() }))
+        Self::new(Request::CallTool(ToolCall {
+            tool: tool.into(),
+            arguments,
+            ..ToolCall::default()
+        }))
     }
 }
 

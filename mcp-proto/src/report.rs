@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use crate::catalog::{Catalog, Collision};
 use crate::config::{MergePolicy, TransportKind};
 use crate::error::{Error, ErrorKind};
+use crate::types::CacheScope;
 use crate::version::{Era, Version};
 use crate::wire::Json;
 
@@ -83,26 +84,6 @@ impl PeerState {
             Self::Connecting => "connecting",
             Self::Failed => "failed",
             Self::Ready => "ready",
-        }
-    }
-}
-
-/// Who may share a cached answer (R70).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CacheScope {
-    /// One authorization context.
-    Private,
-    /// Everybody.
-    Public,
-}
-
-impl CacheScope {
-    /// The word on the wire and in reports.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Public => "public",
         }
     }
 }

@@ -69,14 +69,19 @@ impl Client {
                     Request::GetPrompt { .. } => Request::ListPrompts,
                     _ => Request::ListResources,
                 };
-                let options =
-                    Options { progress: false, meta: None, idempotency_key: None, ..operation.options.clone() };
+                let options = Options {
+                    progress: false,
+                    meta: None,
+                    idempotency_key: None,
+                    ..operation.options.clone()
+                };
                 self.gather(id, Purpose::Route(operation), &list, &options, now);
             }
             Request::Complete { .. } => {
                 let mut ready = self.peers.iter().filter(|peer| peer.is_ready());
                 let (Some(peer), None) = (ready.next(), ready.next()) else {
-                    let message = String::from("a completion needs the name of the peer it is asked of");
+                    let message =
+                        String::from("a completion needs the name of the peer it is asked of");
                     return Err(Error::general(Cause::Usage(message)));
                 };
                 let peer = peer.id();
@@ -87,17 +92,32 @@ impl Client {
     }
 
     /// Starts the same request on every peer that is ready.
-    fn gather(&mut self, id: OperationId, purpose: Purpose, request: &Request, options: &Options, now: Instant) {
-        let ready: Vec<PeerId> =
-            self.peers.iter().filter(|peer| peer.is_ready()).map(crate::peer::Peer::id).collect();
-        let gathering =
-            Gathering { purpose, outstanding: ready.len(), replies: Vec::new(), notifications: 0 };
+    fn gather(
+        &mut self,
+        id: OperationId,
+        purpose: Purpose,
+        request: &Request,
+        options: &Options,
+        now: Instant,
+    ) {
+        let ready: Vec<PeerId> = self
+            .peers
+            .iter()
+            .filter(|peer| peer.is_ready())
+            .map(crate::peer::Peer::id)
+            .collect();
+        let gathering = Gathering {
+            purpose,
+            outstanding: ready.len(),
+            replies: Vec::new(),
+            notifications: 0,
+        };
         self.entries.insert(id, Entry::Gathering(gathering));
         for peer in ready {
             let part = self.next_operation();
-            let submitted = self.peer_mut(peer).map(|machine| {
-                machine.submit(part, request.clone(), options.clone(), None, now)
-            });
+            let submitted = self
+                .peer_mut(peer)
+                .map(|machine| machine.submit(part, request.clone(), options.clone(), None, now));
             match submitted {
                 Some(Ok(())) => {
                     self.entries.insert(part, Entry::Part { of: id, peer });
@@ -162,20 +182,24 @@ impl Client {
     fn merge(&self, list: &Request, replies: Vec<(PeerId, Reply)>) -> Reply {
         let catalog = self.catalog_of(&replies);
         match list {
-            Request::ListResources => Reply::Resources(merged(replies, &catalog, |reply| match reply {
-                Reply::Resources(list) => list,
-                _ => Vec::new(),
-            })),
+            Request::ListResources => {
+                Reply::Resources(merged(replies, &catalog, |reply| match reply {
+                    Reply::Resources(list) => list,
+                    _ => Vec::new(),
+                }))
+            }
             Request::ListResourceTemplates => {
                 Reply::ResourceTemplates(merged(replies, &catalog, |reply| match reply {
                     Reply::ResourceTemplates(list) => list,
                     _ => Vec::new(),
                 }))
             }
-            Request::ListPrompts => Reply::Prompts(merged(replies, &catalog, |reply| match reply {
-                Reply::Prompts(list) => list,
-                _ => Vec::new(),
-            })),
+            Request::ListPrompts => {
+                Reply::Prompts(merged(replies, &catalog, |reply| match reply {
+                    Reply::Prompts(list) => list,
+                    _ => Vec::new(),
+                }))
+            }
             _ => Reply::Tools(merged(replies, &catalog, |reply| match reply {
                 Reply::Tools(list) => list,
                 _ => Vec::new(),
@@ -184,7 +208,12 @@ impl Client {
     }
 
     fn catalog_of(&self, replies: &[(PeerId, Reply)]) -> Catalog {
-        names::catalog(&self.peers, replies.iter().map(|(peer, reply)| (*peer, own_names(reply))))
+        names::catalog(
+            &self.peers,
+            replies
+                .iter()
+                .map(|(peer, reply)| (*peer, own_names(reply))),
+        )
     }
 
     fn route_by_list(
@@ -259,10 +288,15 @@ fn merged<T>(
     let mut all: Vec<Listed<T>> = replies
         .into_iter()
         .flat_map(|(_, reply)| list(reply))
-        .map(|listed| match catalog.canonical(listed.peer, &listed.name) {
-            Some(name) => Listed { name: name.into(), ..listed },
-            None => listed,
-        })
+        .map(
+            |listed| match catalog.canonical(listed.peer, &listed.name) {
+                Some(name) => Listed {
+                    name: name.into(),
+                    ..listed
+                },
+                None => listed,
+            },
+        )
         .collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all

@@ -54,7 +54,10 @@ enum Entry {
     /// A peer has it under the same number.
     Direct(PeerId),
     /// It waits until every peer has settled; a call has its place in the run already.
-    Unsettled { operation: Operation, call_index: Option<u64> },
+    Unsettled {
+        operation: Operation,
+        call_index: Option<u64>,
+    },
     /// Several peers work for it.
     Gathering(Gathering),
     /// It is a part of that other operation.
@@ -73,11 +76,19 @@ impl Client {
             .into_iter()
             .zip(0..)
             .map(|(peer, index)| {
-                Peer::new(PeerId::new(index), peer, Arc::clone(&identity), run_root.as_deref())
+                Peer::new(
+                    PeerId::new(index),
+                    peer,
+                    Arc::clone(&identity),
+                    run_root.as_deref(),
+                )
             })
             .collect();
         Self {
-            by_name: peers.iter().map(|peer| (peer.name().to_string(), peer.id())).collect(),
+            by_name: peers
+                .iter()
+                .map(|peer| (peer.name().to_string(), peer.id()))
+                .collect(),
             peers,
             entries: BTreeMap::new(),
             names: ToolNames::default(),
@@ -107,11 +118,16 @@ impl Client {
     pub fn submit(&mut self, operation: Operation, now: Instant) -> Result<OperationId, Error> {
         let now = self.clamp(now);
         if self.phase != Phase::Open {
-            return Err(Error::general(Cause::Unavailable { reason: "the client is closed".into() }));
+            return Err(Error::general(Cause::Unavailable {
+                reason: "the client is closed".into(),
+            }));
         }
         let id = self.next_operation();
-        let call_index = matches!(operation.request, Request::CallTool(_)).then_some(self.next_call);
-        self.next_call = self.next_call.saturating_add(u64::from(call_index.is_some()));
+        let call_index =
+            matches!(operation.request, Request::CallTool(_)).then_some(self.next_call);
+        self.next_call = self
+            .next_call
+            .saturating_add(u64::from(call_index.is_some()));
         match &operation.peer {
             Some(name) => {
                 let peer = self.peer_id(name)?;
@@ -119,7 +135,13 @@ impl Client {
             }
             None if self.is_settled() => self.route(id, operation, call_index, now)?,
             None => {
-                self.entries.insert(id, Entry::Unsettled { operation, call_index });
+                self.entries.insert(
+                    id,
+                    Entry::Unsettled {
+                        operation,
+                        call_index,
+                    },
+                );
             }
         }
         self.drain();
@@ -157,8 +179,13 @@ impl Client {
                     self.with_peer(peer, |peer| peer.finish(part, now));
                 }
             }
-            Some(Entry::Unsettled { operation: waiting, .. }) if waiting.request == Request::Listen => {
-                self.end(operation, Outcome::Complete(Reply::Listened { notifications: 0 }));
+            Some(Entry::Unsettled {
+                operation: waiting, ..
+            }) if waiting.request == Request::Listen => {
+                self.end(
+                    operation,
+                    Outcome::Complete(Reply::Listened { notifications: 0 }),
+                );
             }
             _ => {}
         }
@@ -171,7 +198,8 @@ impl Client {
         match self.entries.get(&operation) {
             Some(Entry::Direct(peer)) => {
                 let peer = *peer;
-                self.peer_mut(peer).map_or_else(Vec::new, |peer| peer.take_notifications(operation))
+                self.peer_mut(peer)
+                    .map_or_else(Vec::new, |peer| peer.take_notifications(operation))
             }
             Some(Entry::Gathering(_)) => {
                 let mut all = Vec::new();
@@ -194,7 +222,9 @@ impl Client {
             return;
         }
         self.phase = Phase::Closing;
-        let closed = || Cause::Closed { detail: String::from("the client was closed") };
+        let closed = || Cause::Closed {
+            detail: String::from("the client was closed"),
+        };
         let own: Vec<OperationId> = self
             .entries
             .iter()
@@ -255,7 +285,9 @@ impl Client {
     /// after [`Client::take_notifications`].
     #[must_use]
     pub fn wants_read(&self, link: LinkId) -> bool {
-        self.peers.get(link.peer.index()).is_none_or(|peer| peer.wants_read(link))
+        self.peers
+            .get(link.peer.index())
+            .is_none_or(|peer| peer.wants_read(link))
     }
 
     /// Whether every peer is ready or has failed.
@@ -316,7 +348,10 @@ impl Client {
     fn peer_id(&self, name: &str) -> Result<PeerId, Error> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
-            let message = alloc::format!("no peer is named {name:?}; configured: {}", known.join(", "));
+            let message = alloc::format!(
+                "no peer is named {name:?}; configured: {}",
+                known.join(", ")
+            );
             Error::general(Cause::Usage(message))
         })
     }
@@ -371,7 +406,9 @@ impl Client {
     fn on_news(&mut self, news: News) {
         match news {
             News::Ended(ended) => match self.entries.remove(&ended.operation) {
-                Some(Entry::Direct(_)) => self.actions.push_back(Action::Deliver(News::Ended(ended))),
+                Some(Entry::Direct(_)) => {
+                    self.actions.push_back(Action::Deliver(News::Ended(ended)))
+                }
                 Some(Entry::Part { of, peer }) => self.on_part_ended(of, peer, *ended),
                 Some(Entry::Unsettled { .. } | Entry::Gathering(_)) | None => {}
             },
@@ -380,7 +417,8 @@ impl Client {
                     Some(Entry::Part { of, .. }) => *of,
                     _ => operation,
                 };
-                self.actions.push_back(Action::Deliver(News::Notified { operation }));
+                self.actions
+                    .push_back(Action::Deliver(News::Notified { operation }));
             }
             News::PeerChanged { .. } => {
                 self.names.invalidate();
@@ -407,10 +445,18 @@ impl Client {
         if !self.entries.values().any(is_waiting) {
             return;
         }
-        let waiting: Vec<OperationId> =
-            self.entries.iter().filter(|(_, entry)| is_waiting(entry)).map(|(id, _)| *id).collect();
+        let waiting: Vec<OperationId> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_waiting(entry))
+            .map(|(id, _)| *id)
+            .collect();
         for id in waiting {
-            let Some(Entry::Unsettled { operation, call_index }) = self.entries.remove(&id) else {
+            let Some(Entry::Unsettled {
+                operation,
+                call_index,
+            }) = self.entries.remove(&id)
+            else {
                 continue;
             };
             if let Err(error) = self.route(id, operation, call_index, self.now) {
@@ -422,7 +468,13 @@ impl Client {
     /// The end of an operation that no single peer served.
     fn end(&mut self, operation: OperationId, outcome: Outcome) {
         self.entries.remove(&operation);
-        let ended = Ended { operation, peer: None, tool: None, outcome };
-        self.actions.push_back(Action::Deliver(News::Ended(Box::new(ended))));
+        let ended = Ended {
+            operation,
+            peer: None,
+            tool: None,
+            outcome,
+        };
+        self.actions
+            .push_back(Action::Deliver(News::Ended(Box::new(ended))));
     }
 }

@@ -20,17 +20,30 @@ impl ToolNames {
     }
 
     /// The peer that has a tool, and its own name of it.
-    pub(super) fn resolve(&mut self, peers: &[Peer], name: &str) -> Result<(PeerId, String), Error> {
-        resolve(self.catalog.get_or_insert_with(|| tool_catalog(peers)), name)
+    pub(super) fn resolve(
+        &mut self,
+        peers: &[Peer],
+        name: &str,
+    ) -> Result<(PeerId, String), Error> {
+        resolve(
+            self.catalog.get_or_insert_with(|| tool_catalog(peers)),
+            name,
+        )
     }
 }
 
 /// The catalog of the tools of all peers.
 pub(super) fn tool_catalog(peers: &[Peer]) -> Catalog {
     let names = |peer: &Peer| -> Option<Vec<String>> {
-        peer.knows_tools().then(|| peer.tools().iter().map(|tool| tool.name().into()).collect())
+        peer.knows_tools()
+            .then(|| peer.tools().iter().map(|tool| tool.name().into()).collect())
     };
-    catalog(peers, peers.iter().filter_map(|peer| Some((peer.id(), names(peer)?))))
+    catalog(
+        peers,
+        peers
+            .iter()
+            .filter_map(|peer| Some((peer.id(), names(peer)?))),
+    )
 }
 
 /// A catalog of what some of the peers have; the names of the others are reserved.
@@ -57,7 +70,10 @@ pub(super) fn resolve(catalog: &Catalog, name: &str) -> Result<(PeerId, String),
         Err(ResolveError::NotListed { peer, item }) => Ok((peer, item)),
         Err(error) => {
             let cause = error.into_tool_cause(name);
-            let unknown = || Cause::ToolNotFound { tool: name.into(), suggestion: None };
+            let unknown = || Cause::ToolNotFound {
+                tool: name.into(),
+                suggestion: None,
+            };
             Err(Error::general(cause.unwrap_or_else(unknown)))
         }
     }

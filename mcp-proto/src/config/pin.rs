@@ -39,15 +39,22 @@ impl Config {
         let harness = self.harness;
         let mut pin = |config: PeerConfig| {
             let target = match &config.transport {
-                Transport::Stdio(stdio) => {
-                    stdio.plan(harness.allow_spawn.as_deref(), env, find).map(LinkTarget::Process)
-                }
-                Transport::Stream => Ok(LinkTarget::Stream { name: config.name.clone() }),
+                Transport::Stdio(stdio) => stdio
+                    .plan(harness.allow_spawn.as_deref(), env, find)
+                    .map(LinkTarget::Process),
+                Transport::Stream => Ok(LinkTarget::Stream {
+                    name: config.name.clone(),
+                }),
                 Transport::Http(_) => Err(Cause::Unavailable {
-                    reason: String::from("this version speaks to servers over stdio only, not yet over HTTP"),
+                    reason: String::from(
+                        "this version speaks to servers over stdio only, not yet over HTTP",
+                    ),
                 }),
             };
-            PinnedPeer { config, target: target.map(Arc::new) }
+            PinnedPeer {
+                config,
+                target: target.map(Arc::new),
+            }
         };
         let peers = self.peers.into_iter().map(&mut pin).collect();
         Pinned { peers, harness }

@@ -2,13 +2,13 @@
 
 use alloc::collections::VecDeque;
 
+use crate::cache::Ticket;
 use crate::identity::{CallerMeta, Params, TraceContext};
 use crate::ids::OperationId;
-use crate::cache::Ticket;
 use crate::manifest::Listing;
-use crate::types::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::operation::{Notification, Options, Request};
 use crate::time::{Duration, Instant};
+use crate::types::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::wire::Json;
 
 /// One operation, from its acceptance by the peer to its outcome.
@@ -86,7 +86,8 @@ impl Listening {
     /// Queues a notification; equal ones that still wait are one. `false` when it was folded into one.
     pub(super) fn push(&mut self, peer: &str, method: &str, params: Option<&Json>) -> bool {
         self.count = self.count.saturating_add(1);
-        let same = |waiting: &Notification| waiting.method == method && waiting.params.as_ref() == params;
+        let same =
+            |waiting: &Notification| waiting.method == method && waiting.params.as_ref() == params;
         if self.queue.iter().any(same) {
             return false;
         }
@@ -117,7 +118,12 @@ pub(super) struct Expired {
 
 impl Clock {
     pub(super) const fn start(idle: Duration, absolute: Duration, now: Instant) -> Self {
-        Self { idle, absolute, started: now, heard: now }
+        Self {
+            idle,
+            absolute,
+            started: now,
+            heard: now,
+        }
     }
 
     /// Progress extends the idle deadline, never the absolute one.
@@ -131,9 +137,15 @@ impl Clock {
 
     pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
         if now >= self.started + self.absolute {
-            return Some(Expired { setting: "absoluteTimeoutMs", limit: self.absolute });
+            return Some(Expired {
+                setting: "absoluteTimeoutMs",
+                limit: self.absolute,
+            });
         }
-        (now >= self.heard + self.idle).then_some(Expired { setting: "timeoutMs", limit: self.idle })
+        (now >= self.heard + self.idle).then_some(Expired {
+            setting: "timeoutMs",
+            limit: self.idle,
+        })
     }
 }
 

@@ -7,27 +7,40 @@ use alloc::vec::Vec;
 use super::requests::Owner;
 use super::sending::{Extra, Speech};
 use super::{MANIFEST, Peer, Phase};
-use crate::version::Version;
 use crate::config::{PeerConfig, Transport};
 use crate::error::{Cause, Error};
 use crate::event::{IoFailure, IoKind};
+use crate::identity::Params;
 use crate::ids::LinkId;
 use crate::legacy;
-use crate::negotiation::{self, Command, Dialect, HandshakeAnswer, Negotiation, Policy, ProbeAnswer, Verdict};
+use crate::negotiation::{
+    self, Command, Dialect, HandshakeAnswer, Negotiation, Policy, ProbeAnswer, Verdict,
+};
 use crate::operation::{News, Options, Request};
 use crate::stdio::Link;
 use crate::time::Instant;
-use crate::types::{CacheScope, DiscoverFault, DiscoverResult, Implementation, ServerCapabilities};
+use crate::types::{CacheScope, DiscoverFault, DiscoverResult, Implementation};
+use crate::version::Version;
 use crate::wire::Answer;
+use crate::wire::Json;
 
 /// What was agreed with the server. In the modern era nothing of it is state of the connection (R8): it
 /// is what the server said about itself.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) dialect: Dialect,
-    pub(super) capabilities: ServerCapabilities,
     pub(super) server_info: Option<Implementation>,
     pub(super) cache_scope: CacheScope,
+}
+
+impl Session {
+    fn of_legacy(legacy: &legacy::LegacySession) -> Self {
+        Self {
+            dialect: legacy.dialect(),
+            server_info: Implementation::read(legacy.server_info.as_raw()).ok(),
+            cache_scope: CacheScope::Private,
+        }
+    }
 }
 
 /// What the configuration says about eras.
@@ -65,8 +78,16 @@ impl Peer {
         self.serial = self.serial.saturating_add(1);
         self.counters.starts = self.counters.starts.saturating_add(1);
         self.heard_message = false;
-        let id = LinkId { peer: self.id, serial: self.serial };
-        self.link = Some(Link::open(id, &target, &self.config.limits, &mut self.actions));
+        let id = LinkId {
+            peer: self.id,
+            serial: self.serial,
+        };
+        self.link = Some(Link::open(
+            id,
+            &target,
+            &self.config.limits,
+            &mut self.actions,
+        ));
         Ok(())
     }
 
@@ -87,7 +108,9 @@ impl Peer {
     }
 
     pub(super) fn negotiation_deadline(&self) -> Option<Instant> {
-        self.negotiation.deadline().filter(|_| self.is_negotiating())
+        self.negotiation
+            .deadline()
+            .filter(|_| self.is_negotiating())
     }
 
     pub(super) fn on_opened(&mut self, now: Instant) {
@@ -113,20 +136,28 @@ impl Peer {
         self.last_stderr = self.link.as_ref().map_or_else(Vec::new, Link::stderr_lines);
         let detail = self.with_last_words(reason);
         if !self.is_negotiating() {
-            self.end_all(|| Cause::Closed { detail: detail.clone() });
+            self.end_all(|| Cause::Closed {
+                detail: detail.clone(),
+            });
         }
-        self.fading.extend(self.link.take().filter(|link| !link.is_released()));
+        self.fading
+            .extend(self.link.take().filter(|link| !link.is_released()));
         self.requests.clear();
         if self.is_negotiating() {
-            let asks_for_handshake = legacy::asks_for_handshake(&detail);
-            let event = negotiation::Event::LinkLost { description: detail, asks_for_handshake };
+            let asks_for_handshake = legacy::last_words_ask_for_handshake(&detail);
+            let event = negotiation::Event::LinkLost {
+                description: detail,
+                asks_for_handshake,
+            };
             self.negotiate(event, now);
             return;
         }
         if matches!(self.phase, Phase::Closing) {
             return;
         }
-        let error = self.error(Cause::Closed { detail: detail.clone() });
+        let error = self.error(Cause::Closed {
+            detail: detail.clone(),
+        });
         self.phase = Phase::Failed(error);
         self.deliver(News::PeerChanged { peer: self.id });
     }
@@ -140,7 +171,10 @@ impl Peer {
     }
 
     pub(super) fn expire_negotiation(&mut self, now: Instant) {
-        if self.negotiation_deadline().is_some_and(|deadline| now >= deadline) {
+        if self
+            .negotiation_deadline()
+            .is_some_and(|deadline| now >= deadline)
+        {
             self.negotiate(negotiation::Event::DeadlinePassed, now);
         }
     }
@@ -188,16 +222,38 @@ impl Peer {
             }
             Err(error) => {
                 let cause = Cause::Config(format!("the client's identity cannot be sent: {error}"));
-                self.negotiation.handle(negotiation::Event::Unreachable(cause), Instant::ZERO);
+                self.negotiation
+                    .handle(negotiation::Event::Unreachable(cause), Instant::ZERO);
                 false
             }
         }
     }
 
     fn begin_handshake(&mut self) {
-        self.speech = Speech::Legacy;
-        let request = legacy::handshake(&self.config.legacy_versions, &self.identity.client_info);
-        self.send_control(Owner::Handshake, request.method, Some(&request.params), Extra::default());
+        // Nothing that a server could ask for is declared: nobody would answer.
+        let capabilities = Json::from(serde_json::json!({}));
+        let versions = &self.config.legacy_versions;
+        match legacy::Handshake::new(versions, &capabilities, &self.identity.client_info) {
+            Ok(handshake) => {
+                self.speech = Speech::Legacy;
+                let request = handshake.request();
+                self.handshake = Some(handshake);
+                self.send_message(Owner::Handshake, &request);
+            }
+            Err(error) => {
+                let cause = Cause::Config(error.to_string());
+                self.negotiate(negotiation::Event::Unreachable(cause), self.negotiation_now);
+            }
+        }
+    }
+
+    fn send_message(&mut self, owner: Owner, message: &legacy::Message) {
+        let params = message
+            .params
+            .as_ref()
+            .and_then(|params| Params::parse(params).ok());
+        let params = params.map(|(params, _)| params);
+        self.send_control(owner, message.method, params.as_ref(), Extra::default());
     }
 
     /// A response to probe number `attempt`.
@@ -222,18 +278,25 @@ impl Peer {
 
     /// A response to the handshake.
     pub(super) fn on_handshake_answer(&mut self, answer: &Answer<'_>, now: Instant) {
-        let answer = match legacy::read_handshake(answer, &self.config.legacy_versions) {
-            Ok(session) => {
-                let version = session.dialect.version;
-                self.session = Some(Session {
-                    dialect: session.dialect,
-                    capabilities: session.capabilities,
-                    server_info: Some(session.server_info),
-                    cache_scope: CacheScope::Private,
-                });
+        let Some(handshake) = &self.handshake else {
+            return;
+        };
+        let judged = match answer {
+            Answer::Error(error) => Err(legacy::Handshake::read_error(error.into())),
+            Answer::Result(members) => handshake.read_result(members),
+        };
+        let answer = match judged {
+            Ok(legacy) => {
+                let version = legacy.version;
+                self.session = Some(Session::of_legacy(&legacy));
                 HandshakeAnswer::Accepted { version }
             }
-            Err(answer) => answer,
+            Err(fault) => {
+                if let legacy::HandshakeFault::Violation(fault) = &fault {
+                    self.degrade(fault);
+                }
+                fault.into_answer()
+            }
         };
         self.negotiate(negotiation::Event::HandshakeAnswered(answer), now);
     }
@@ -250,14 +313,13 @@ impl Peer {
                 self.adopt(version);
                 self.session = Some(Session {
                     dialect: Dialect::MODERN,
-                    capabilities: discovered.capabilities,
                     server_info: discovered.server_info,
                     cache_scope: discovered.cache.scope,
                 });
             }
             Verdict::Legacy { .. } => {
-                let (method, params) = legacy::initialized();
-                self.notify(method, params);
+                let message = legacy::Handshake::initialized();
+                self.notify(message.method, None);
             }
         }
         self.phase = Phase::Listing;

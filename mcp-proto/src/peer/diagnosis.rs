@@ -68,10 +68,17 @@ impl Peer {
             report.cache_scope = Some(session.cache_scope);
         }
         report.manifest_digest = self.manifest.digest().map(Into::into);
-        report.tools = self.manifest.tools().iter().map(|tool| tool.name().into()).collect();
+        report.tools = self
+            .manifest
+            .tools()
+            .iter()
+            .map(|tool| tool.name().into())
+            .collect();
         report.degraded = self.degraded.as_ref().map(ToString::to_string);
         report.notes = self.notes.clone();
-        report.notes.extend(self.manifest.rejected().iter().map(ToString::to_string));
+        report
+            .notes
+            .extend(self.manifest.rejected().iter().map(ToString::to_string));
         if let Phase::Failed(error) = &self.phase {
             report.failure = Some(error.into());
         }
@@ -81,8 +88,14 @@ impl Peer {
     /// Everything that is known about the peer.
     #[must_use]
     pub fn diagnosis(&self) -> Diagnosis {
-        let server = self.session.as_ref().and_then(|session| session.server_info.as_ref());
-        let stderr = self.link.as_ref().map_or_else(|| self.last_stderr.clone(), |link| link.stderr_lines());
+        let server = self
+            .session
+            .as_ref()
+            .and_then(|session| session.server_info.as_ref());
+        let stderr = self
+            .link
+            .as_ref()
+            .map_or_else(|| self.last_stderr.clone(), |link| link.stderr_lines());
         Diagnosis {
             report: self.report(),
             command: self.config.transport.to_string(),

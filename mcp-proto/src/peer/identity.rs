@@ -32,7 +32,11 @@ impl Identity {
             .filter(|(name, _)| member(capabilities.as_raw(), name).is_some())
             .map(|(_, method)| method)
             .collect();
-        Self { client_info, capabilities, declared }
+        Self {
+            client_info,
+            capabilities,
+            declared,
+        }
     }
 
     /// Whether input of this kind was declared.
@@ -45,7 +49,8 @@ impl Identity {
 impl Default for Identity {
     /// This library without any capability.
     fn default() -> Self {
-        let info = serde_json::json!({ "name": "mcp-harness", "version": env!("CARGO_PKG_VERSION") });
+        let info =
+            serde_json::json!({ "name": "mcp-harness", "version": env!("CARGO_PKG_VERSION") });
         Self::new(Json::from(info), Json::from(serde_json::json!({})))
     }
 }

@@ -10,14 +10,15 @@ use super::requests::Owner;
 use crate::config::StdoutNoise;
 use crate::error::{Cause, Ran};
 use crate::ids::{LinkId, OperationId};
+use crate::legacy::{self, ServerRequestReply};
 use crate::negotiation::{self, HandshakeAnswer, ProbeAnswer};
 use crate::operation::{News, ProgressUpdate};
 use crate::time::Instant;
 use crate::types::{self, Progress};
 use crate::violation::{Fault, Violation};
 use crate::wire::{
-    self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Rejected, Response, envelope,
-    printable,
+    self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Rejected, Response,
+    envelope, printable,
 };
 
 impl Peer {
@@ -26,7 +27,10 @@ impl Peer {
         let Some(mut framer) = self.take_framer(link) else {
             return;
         };
-        self.counters.bytes_received = self.counters.bytes_received.saturating_add(bytes.len() as u64);
+        self.counters.bytes_received = self
+            .counters
+            .bytes_received
+            .saturating_add(bytes.len() as u64);
         let mut lines = framer.feed(bytes);
         while let Some(line) = lines.next() {
             self.on_line(line, now);
@@ -49,7 +53,10 @@ impl Peer {
 
     /// The framer of the current link, while its data count: facts about dead links change nothing.
     fn take_framer(&mut self, link: LinkId) -> Option<LineBuffer> {
-        let current = self.link.as_mut().filter(|current| current.id == link && current.is_listening())?;
+        let current = self
+            .link
+            .as_mut()
+            .filter(|current| current.id == link && current.is_listening())?;
         current.framer.take()
     }
 
@@ -61,7 +68,9 @@ impl Peer {
                     self.heard_message = true;
                     self.on_message(message, now);
                 }
-                Err(rejected) if rejected.kind == RejectKind::Noise => self.on_noise(bytes, &rejected),
+                Err(rejected) if rejected.kind == RejectKind::Noise => {
+                    self.on_noise(bytes, &rejected)
+                }
                 Err(rejected) => self.on_rejected(rejected, now),
             },
         }
@@ -79,7 +88,9 @@ impl Peer {
 
     fn on_response(&mut self, response: &Response<'_>, now: Instant) {
         let id = response.id.as_u64();
-        let Some((id, pending)) = id.and_then(|id| self.requests.get(id).map(|pending| (id, pending))) else {
+        let Some((id, pending)) =
+            id.and_then(|id| self.requests.get(id).map(|pending| (id, pending)))
+        else {
             self.on_orphan(response, now);
             return;
         };
@@ -102,9 +113,15 @@ impl Peer {
 
     /// A response to nothing that is awaited: counted and dropped, it is never matched by guess.
     fn on_orphan(&mut self, response: &Response<'_>, now: Instant) {
-        let known = response.id.as_u64().is_some_and(|id| self.requests.was_sent(id));
-        let counter =
-            if known { &mut self.counters.late_answers } else { &mut self.counters.unknown_answers };
+        let known = response
+            .id
+            .as_u64()
+            .is_some_and(|id| self.requests.was_sent(id));
+        let counter = if known {
+            &mut self.counters.late_answers
+        } else {
+            &mut self.counters.unknown_answers
+        };
         *counter = counter.saturating_add(1);
         if let Answer::Error(error) = &response.answer {
             self.negotiate(negotiation::Event::ForeignError(error.into()), now);
@@ -142,13 +159,14 @@ impl Peer {
                 self.negotiate(negotiation::Event::ProbeAnswered { attempt, answer }, now);
             }
             Owner::Handshake => {
-                let answer =
-                    HandshakeAnswer::Refused(Cause::SchemaViolation(rejected.fault));
+                let answer = HandshakeAnswer::Refused(Cause::SchemaViolation(rejected.fault));
                 self.negotiate(negotiation::Event::HandshakeAnswered(answer), now);
             }
             Owner::Operation(operation) => {
                 self.requests.take(id);
-                let error = self.error(Cause::SchemaViolation(rejected.fault)).ran(Ran::Maybe);
+                let error = self
+                    .error(Cause::SchemaViolation(rejected.fault))
+                    .ran(Ran::Maybe);
                 self.end_with_error(operation, error);
             }
             Owner::Nobody => {
@@ -165,7 +183,11 @@ impl Peer {
             self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
             return;
         };
-        let cause = Cause::Limit { what: "a line of the server's output".into(), setting: "maxLineBytes", max };
+        let cause = Cause::Limit {
+            what: "a line of the server's output".into(),
+            setting: "maxLineBytes",
+            max,
+        };
         match self.requests.get(id).map(|pending| pending.owner) {
             Some(Owner::Operation(operation)) => {
                 self.requests.take(id);
@@ -184,12 +206,17 @@ impl Peer {
         let dialect = self.session.as_ref().map(|session| &session.dialect);
         match dialect {
             Some(dialect) if dialect.server_requests => {
-                let reply = crate::legacy::answer_request(&request.method);
-                let answer = match &reply {
-                    Ok(result) => Ok(*result),
-                    Err((code, message)) => Err((*code, message.as_str())),
-                };
-                self.respond(request.id, answer);
+                // Nothing was declared, so whatever is asked for does not exist here; `ping` does.
+                let declared = legacy::Declared::default();
+                match legacy::answer_request(dialect.version, &declared, &request.method, None) {
+                    ServerRequestReply::Result(result) => {
+                        self.respond(request.id, Ok(result.as_str()))
+                    }
+                    ServerRequestReply::Error { code, message } => {
+                        self.respond(request.id, Err((code, message)));
+                    }
+                    ServerRequestReply::Defer(_) => {}
+                }
             }
             Some(_) => {
                 let method = printable(request.method.as_bytes(), 80);
@@ -212,7 +239,8 @@ impl Peer {
             _ => self.on_change(method, params),
         };
         if !handled {
-            self.counters.dropped_notifications = self.counters.dropped_notifications.saturating_add(1);
+            self.counters.dropped_notifications =
+                self.counters.dropped_notifications.saturating_add(1);
         }
     }
 
@@ -228,7 +256,11 @@ impl Peer {
         let Some(active) = self.operations.get_mut(&operation) else {
             return false;
         };
-        if !active.options.progress || active.progress.is_some_and(|last| progress.progress <= last) {
+        if !active.options.progress
+            || active
+                .progress
+                .is_some_and(|last| progress.progress <= last)
+        {
             return false;
         }
         active.progress = Some(progress.progress);
@@ -240,7 +272,10 @@ impl Peer {
             total: progress.total,
             message: progress.message.map(Into::into),
         };
-        self.deliver(News::Progress { operation, progress: update });
+        self.deliver(News::Progress {
+            operation,
+            progress: update,
+        });
         true
     }
 

@@ -9,16 +9,17 @@ use serde_json::value::RawValue;
 use super::active::{Active, Pages, Stage};
 use super::requests::Owner;
 use super::sending::Extra;
-use crate::identity::Params;
 use super::{MANIFEST, Peer};
 use crate::cache::{CacheKind, Ticket};
 use crate::error::{Cause, Ran};
+use crate::identity::Params;
 use crate::ids::{OperationId, PeerId};
 use crate::manifest::{List, Listing, Rejection, Step};
 use crate::operation::{Listed, Outcome, Reply, Request};
 use crate::time::Instant;
 use crate::types::{
-    CacheHint, Entry, ListFault, ListPage, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool,
+    CacheHint, Entry, ListFault, ListPage, Prompt, ReadResourceResult, Resource, ResourceTemplate,
+    Tool,
 };
 use crate::wire::{Json, Members};
 
@@ -27,11 +28,13 @@ impl Peer {
     pub(super) fn start_list(&mut self, operation: OperationId, active: Active, now: Instant) {
         let limits = &self.config.limits;
         let known = match &active.request {
-            Request::ListTools if operation != MANIFEST && self.manifest.fresh_at(now) => Some(self.tools_reply()),
-            Request::ListResources => self.cached::<Resource>(now).map(Reply::Resources),
-            Request::ListResourceTemplates => {
-                self.cached::<ResourceTemplate>(now).map(Reply::ResourceTemplates)
+            Request::ListTools if operation != MANIFEST && self.manifest.fresh_at(now) => {
+                Some(self.tools_reply())
             }
+            Request::ListResources => self.cached::<Resource>(now).map(Reply::Resources),
+            Request::ListResourceTemplates => self
+                .cached::<ResourceTemplate>(now)
+                .map(Reply::ResourceTemplates),
             Request::ListPrompts => self.cached::<Prompt>(now).map(Reply::Prompts),
             _ => None,
         };
@@ -44,23 +47,35 @@ impl Peer {
             Request::ListResources => {
                 Pages::Resources(Listing::start(0, &limits), self.ticket::<Resource>())
             }
-            Request::ListResourceTemplates => {
-                Pages::Templates(Listing::start(0, &limits), self.ticket::<ResourceTemplate>())
+            Request::ListResourceTemplates => Pages::Templates(
+                Listing::start(0, &limits),
+                self.ticket::<ResourceTemplate>(),
+            ),
+            Request::ListPrompts => {
+                Pages::Prompts(Listing::start(0, &limits), self.ticket::<Prompt>())
             }
-            Request::ListPrompts => Pages::Prompts(Listing::start(0, &limits), self.ticket::<Prompt>()),
             _ => Pages::Tools(self.manifest.begin(&limits)),
         };
         self.ask_page(operation, active, pages, None);
     }
 
-    fn ask_page(&mut self, operation: OperationId, mut active: Active, pages: Pages, cursor: Option<&str>) {
+    fn ask_page(
+        &mut self,
+        operation: OperationId,
+        mut active: Active,
+        pages: Pages,
+        cursor: Option<&str>,
+    ) {
         let params = cursor.map(|cursor| {
             Params::build(|object| {
                 object.string("cursor", cursor);
             })
         });
         let owner = Owner::Operation(operation);
-        let extra = Extra { progress_token: None, caller_meta: active.meta.as_ref() };
+        let extra = Extra {
+            progress_token: None,
+            caller_meta: active.meta.as_ref(),
+        };
         let request = self.send_control(owner, active.method(), params.as_ref(), extra);
         active.stage = Stage::Paging { request, pages };
         self.operations.insert(operation, active);
@@ -74,7 +89,8 @@ impl Peer {
         members: &Members<'_>,
         now: Instant,
     ) {
-        let Stage::Paging { pages, .. } = core::mem::replace(&mut active.stage, Stage::Queued) else {
+        let Stage::Paging { pages, .. } = core::mem::replace(&mut active.stage, Stage::Queued)
+        else {
             return;
         };
         match pages {
@@ -141,9 +157,16 @@ impl Peer {
 
     /// The server does not know the list method: nothing of the kind is there. That is a note, not a
     /// failure, whatever was declared (R18).
-    pub(super) fn end_without_list(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+    pub(super) fn end_without_list(
+        &mut self,
+        operation: OperationId,
+        mut active: Active,
+        now: Instant,
+    ) {
         let method = active.method();
-        self.note(format!("answers {method} with \"method not found\": taken as an empty list"));
+        self.note(format!(
+            "answers {method} with \"method not found\": taken as an empty list"
+        ));
         let mut members = Members::default();
         let member = match &active.request {
             Request::ListResources => Resource::MEMBER,
@@ -194,8 +217,16 @@ impl Peer {
         Some(listed(self.id, page.items))
     }
 
-    fn keep<T: Entry>(&mut self, list: List<T>, ticket: Option<Ticket>, now: Instant) -> Vec<Listed<T>> {
-        let hint = CacheHint { ttl: list.fresh_until.since(now), scope: list.scope };
+    fn keep<T: Entry>(
+        &mut self,
+        list: List<T>,
+        ticket: Option<Ticket>,
+        now: Instant,
+    ) -> Vec<Listed<T>> {
+        let hint = CacheHint {
+            ttl: list.fresh_until.since(now),
+            scope: list.scope,
+        };
         if let (Some(ticket), false) = (ticket, hint.ttl.is_zero()) {
             let entries: Vec<&Json> = list.items.iter().map(Entry::raw).collect();
             if let Ok(value) = Json::encode(&entries) {
@@ -206,7 +237,11 @@ impl Peer {
     }
 
     /// The answer to a read, if one is kept and fresh.
-    pub(super) fn cached_read(&mut self, ticket: &Ticket, now: Instant) -> Option<ReadResourceResult> {
+    pub(super) fn cached_read(
+        &mut self,
+        ticket: &Ticket,
+        now: Instant,
+    ) -> Option<ReadResourceResult> {
         let members = self.cache.get(ticket, now)?.view::<Members<'_>>().ok()?;
         ReadResourceResult::read(&members).ok()
     }
@@ -252,5 +287,12 @@ impl Peer {
 
 /// A list under the server's own names.
 fn listed<T: Entry>(peer: PeerId, items: Vec<T>) -> Vec<Listed<T>> {
-    items.into_iter().map(|item| Listed { name: item.key().into(), peer, item }).collect()
+    items
+        .into_iter()
+        .map(|item| Listed {
+            name: item.key().into(),
+            peer,
+            item,
+        })
+        .collect()
 }

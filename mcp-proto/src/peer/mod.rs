@@ -80,6 +80,7 @@ pub struct Peer {
     fading: Vec<Link>,
     serial: u32,
     negotiation: Negotiation,
+    handshake: Option<crate::legacy::Handshake>,
     discovered: Option<DiscoverResult>,
     session: Option<Session>,
     speech: Speech,
@@ -124,6 +125,7 @@ impl Peer {
             fading: Vec::new(),
             serial: 0,
             negotiation,
+            handshake: None,
             discovered: None,
             session: None,
             speech: Speech::Legacy,
@@ -214,7 +216,8 @@ impl Peer {
         self.check_acceptable(&request)?;
         let meta = match &options.meta {
             Some(meta) => Some(
-                CallerMeta::parse(meta).map_err(|error| self.error(Cause::Usage(error.to_string())))?,
+                CallerMeta::parse(meta)
+                    .map_err(|error| self.error(Cause::Usage(error.to_string())))?,
             ),
             None => None,
         };
@@ -223,7 +226,11 @@ impl Peer {
             _ => None,
         };
         self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
-        self.admit(operation, Active::new(request, options, meta, call_index), now);
+        self.admit(
+            operation,
+            Active::new(request, options, meta, call_index),
+            now,
+        );
         self.flush();
         Ok(())
     }
@@ -247,7 +254,11 @@ impl Peer {
 
     /// The change notifications that wait for a listening operation, oldest first.
     pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
-        match self.operations.get_mut(&operation).map(|active| &mut active.stage) {
+        match self
+            .operations
+            .get_mut(&operation)
+            .map(|active| &mut active.stage)
+        {
             Some(Stage::Listening(listening)) => listening.queue.drain(..).collect(),
             _ => Vec::new(),
         }
@@ -292,7 +303,9 @@ impl Peer {
 
     fn is_flooded(&self) -> bool {
         self.operations.values().any(|active| match &active.stage {
-            Stage::Listening(listening) => listening.queue.len() >= self.config.limits.notifications,
+            Stage::Listening(listening) => {
+                listening.queue.len() >= self.config.limits.notifications
+            }
             _ => false,
         })
     }
@@ -304,7 +317,9 @@ impl Peer {
             return;
         }
         self.phase = Phase::Closing;
-        self.end_all(|| Cause::Closed { detail: String::from("the client was closed") });
+        self.end_all(|| Cause::Closed {
+            detail: String::from("the client was closed"),
+        });
         self.retire_link(now);
         self.flush();
     }
@@ -371,10 +386,16 @@ impl Peer {
 
     /// Sets the wake-up to the earliest of all deadlines.
     fn rearm(&mut self) {
-        let links = self.fading.iter().chain(&self.link).filter_map(Link::deadline);
+        let links = self
+            .fading
+            .iter()
+            .chain(&self.link)
+            .filter_map(Link::deadline);
         let negotiation = self.negotiation_deadline();
-        let operations =
-            self.operations.values().filter_map(|active| active.clock.map(|clock| clock.deadline()));
+        let operations = self
+            .operations
+            .values()
+            .filter_map(|active| active.clock.map(|clock| clock.deadline()));
         self.wake = links.chain(negotiation).chain(operations).min();
     }
 
@@ -394,7 +415,12 @@ impl Peer {
             _ => None,
         };
         let peer = Some(self.config.name.clone());
-        let ended = Ended { operation, peer, tool, outcome };
+        let ended = Ended {
+            operation,
+            peer,
+            tool,
+            outcome,
+        };
         self.deliver(News::Ended(alloc::boxed::Box::new(ended)));
     }
 

@@ -8,20 +8,20 @@ use super::active::{Active, Clock, Listening, Sent, Stage, progress_token};
 use super::requests::Owner;
 use super::sending::{Extra, Speech};
 use super::{MANIFEST, Peer, Phase, awaited};
-use crate::identity::Params;
-use serde_json::value::RawValue;
-use crate::types;
 use crate::error::{Cause, Error, Ran, RpcError};
+use crate::identity::Params;
 use crate::ids::OperationId;
 use crate::negotiation::ModernError;
 use crate::operation::{Listed, News, Outcome, Reply, Request, ToolCall};
 use crate::time::Instant;
+use crate::types;
 use crate::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, ReadResourceResult, ResultType,
 };
 use crate::version::Version;
 use crate::violation::{Fault, Violation};
 use crate::wire::{Answer, ErrorObject, Json, Members};
+use serde_json::value::RawValue;
 
 /// JSON-RPC: the method does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -31,7 +31,9 @@ impl Peer {
     pub(super) fn check_acceptable(&self, request: &Request) -> Result<(), Error> {
         match &self.phase {
             Phase::Closing => {
-                return Err(self.error(Cause::Unavailable { reason: "the client is closed".into() }));
+                return Err(self.error(Cause::Unavailable {
+                    reason: "the client is closed".into(),
+                }));
             }
             Phase::Failed(error) if !self.is_linked() => return Err(error.clone().ran(Ran::No)),
             _ => {}
@@ -40,7 +42,11 @@ impl Peer {
         if self.operations.len() >= limits.queued.saturating_add(limits.in_flight) {
             let max = limits.queued as u64;
             let what = String::from("the number of waiting operations");
-            return Err(self.error(Cause::Limit { what, setting: "maxInFlight", max }));
+            return Err(self.error(Cause::Limit {
+                what,
+                setting: "maxInFlight",
+                max,
+            }));
         }
         match (&self.degraded, request) {
             (Some(fault), Request::CallTool(_)) if self.config.refuse_degraded => {
@@ -87,7 +93,10 @@ impl Peer {
     pub(super) fn start(&mut self, operation: OperationId, mut active: Active, now: Instant) {
         if active.clock.is_none() {
             let idle = active.options.idle_timeout.unwrap_or(self.config.timeout);
-            let absolute = active.options.absolute_timeout.unwrap_or(self.config.absolute_timeout);
+            let absolute = active
+                .options
+                .absolute_timeout
+                .unwrap_or(self.config.absolute_timeout);
             let clock = Clock::start(idle, absolute, now);
             self.arm(clock.deadline());
             active.clock = Some(clock);
@@ -114,7 +123,12 @@ impl Peer {
                 });
                 self.request(operation, active, "prompts/get", params);
             }
-            Request::Complete { reference, argument, value, context } => {
+            Request::Complete {
+                reference,
+                argument,
+                value,
+                context,
+            } => {
                 let params = completion_params(reference, argument, value, context.as_ref());
                 self.request(operation, active, "completion/complete", params);
             }
@@ -147,18 +161,34 @@ impl Peer {
         let trace = match self.call_trace(&params, active.call_index.unwrap_or(0)) {
             Ok(trace) => trace,
             Err(error) => {
-                let error = self.error(Cause::Usage(format!("the arguments cannot be sent: {error}")));
+                let error = self.error(Cause::Usage(format!(
+                    "the arguments cannot be sent: {error}"
+                )));
                 self.end(operation, active, Outcome::Failed(error));
                 return;
             }
         };
-        active.sent = Some(Sent { method: "tools/call", params, trace });
+        active.sent = Some(Sent {
+            method: "tools/call",
+            params,
+            trace,
+        });
         self.resend(operation, active);
     }
 
-    fn request(&mut self, operation: OperationId, mut active: Active, method: &'static str, params: Params) {
+    fn request(
+        &mut self,
+        operation: OperationId,
+        mut active: Active,
+        method: &'static str,
+        params: Params,
+    ) {
         let trace = self.control_trace(method);
-        active.sent = Some(Sent { method, params, trace });
+        active.sent = Some(Sent {
+            method,
+            params,
+            trace,
+        });
         self.resend(operation, active);
     }
 
@@ -178,9 +208,19 @@ impl Peer {
         self.operations.insert(operation, active);
     }
 
-    fn start_read(&mut self, operation: OperationId, mut active: Active, params: Params, now: Instant) {
+    fn start_read(
+        &mut self,
+        operation: OperationId,
+        mut active: Active,
+        params: Params,
+        now: Instant,
+    ) {
         active.ticket = self.cache.ticket("resources/read", params.as_str());
-        if let Some(kept) = active.ticket.as_ref().and_then(|ticket| self.cached_read(ticket, now)) {
+        if let Some(kept) = active
+            .ticket
+            .as_ref()
+            .and_then(|ticket| self.cached_read(ticket, now))
+        {
             self.end(operation, active, Outcome::Complete(Reply::Read(kept)));
             return;
         }
@@ -188,18 +228,28 @@ impl Peer {
     }
 
     fn start_listening(&mut self, operation: OperationId, mut active: Active) {
-        let asks = self.session.as_ref().is_some_and(|session| session.dialect.listen);
+        let asks = self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.dialect.listen);
         let mut listening = Listening::default();
         if asks {
             let params = Params::build(|object| {
                 let mut filter = object.object("notifications");
-                for name in ["promptsListChanged", "resourcesListChanged", "toolsListChanged"] {
+                for name in [
+                    "promptsListChanged",
+                    "resourcesListChanged",
+                    "toolsListChanged",
+                ] {
                     filter.raw(name, "true");
                 }
                 filter.end();
             });
             let owner = Owner::Operation(operation);
-            let extra = Extra { progress_token: None, caller_meta: active.meta.as_ref() };
+            let extra = Extra {
+                progress_token: None,
+                caller_meta: active.meta.as_ref(),
+            };
             let request = self.send_control(owner, "subscriptions/listen", Some(&params), extra);
             listening.request = Some(request);
         } else {
@@ -222,7 +272,9 @@ impl Peer {
 
     fn subscription_of(&mut self, params: Option<&RawValue>) -> Option<&mut Active> {
         let id = types::subscription_id(params?)?;
-        self.operations.values_mut().find(|active| active.listens_with(id))
+        self.operations
+            .values_mut()
+            .find(|active| active.listens_with(id))
     }
 
     /// A server tears a subscription down with `notifications/cancelled`.
@@ -230,7 +282,10 @@ impl Peer {
         let Some(id) = params.and_then(types::cancelled_request) else {
             return false;
         };
-        let listener = self.operations.iter().find(|(_, active)| active.listens_with(id));
+        let listener = self
+            .operations
+            .iter()
+            .find(|(_, active)| active.listens_with(id));
         let Some(operation) = listener.map(|(operation, _)| *operation) else {
             return false;
         };
@@ -261,7 +316,11 @@ impl Peer {
                 Stage::Listening(listening) => listening.count,
                 _ => 0,
             };
-            self.end(operation, active, Outcome::Complete(Reply::Listened { notifications }));
+            self.end(
+                operation,
+                active,
+                Outcome::Complete(Reply::Listened { notifications }),
+            );
         }
     }
 
@@ -293,7 +352,10 @@ impl Peer {
         now: Instant,
     ) {
         let rpc: RpcError = error.into();
-        if rpc.code == ModernError::UNSUPPORTED_VERSION && active.sent.is_some() && !active.version_retried {
+        if rpc.code == ModernError::UNSUPPORTED_VERSION
+            && active.sent.is_some()
+            && !active.version_retried
+        {
             active.version_retried = true;
             if self.adopt_version(&rpc) {
                 self.resend(operation, active);
@@ -304,19 +366,28 @@ impl Peer {
             self.end_without_list(operation, active, now);
             return;
         }
-        let ran = if was_refused(rpc.code) { Ran::No } else { Ran::Maybe };
+        let ran = if was_refused(rpc.code) {
+            Ran::No
+        } else {
+            Ran::Maybe
+        };
         let error = self.error(Cause::Rpc(rpc)).ran(ran);
         self.end(operation, active, Outcome::Failed(error));
     }
 
     /// Takes the newest revision in common that an inline version error names (R12).
     fn adopt_version(&mut self, rpc: &RpcError) -> bool {
-        let Ok(ModernError::UnsupportedVersion { supported: Ok(supported), .. }) =
-            ModernError::classify(rpc.clone())
+        let Ok(ModernError::UnsupportedVersion {
+            supported: Ok(supported),
+            ..
+        }) = ModernError::classify(rpc.clone())
         else {
             return false;
         };
-        let modern = self.session.as_ref().is_some_and(|session| session.dialect.request_meta);
+        let modern = self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.dialect.request_meta);
         match Version::newest_mutual_modern(&supported).filter(|_| modern) {
             Some(version) => self.adopt(version),
             None => false,
@@ -342,10 +413,12 @@ impl Peer {
                     self.on_page(operation, active, members, now);
                     return Ok(());
                 }
-                Stage::Listening(listening) => {
-                    Ok(Outcome::Complete(Reply::Listened { notifications: listening.count }))
-                }
-                _ => self.read_reply(&active, members, now).map(Outcome::Complete),
+                Stage::Listening(listening) => Ok(Outcome::Complete(Reply::Listened {
+                    notifications: listening.count,
+                })),
+                _ => self
+                    .read_reply(&active, members, now)
+                    .map(Outcome::Complete),
             },
             Err(fault) => Err(fault),
         };
@@ -358,14 +431,29 @@ impl Peer {
         }
     }
 
-    fn read_input_required(&self, active: &Active, members: &Members<'_>) -> Result<Outcome, Fault> {
+    fn read_input_required(
+        &self,
+        active: &Active,
+        members: &Members<'_>,
+    ) -> Result<Outcome, Fault> {
         let allowed = matches!(
             active.request,
             Request::CallTool(_) | Request::ReadResource { .. } | Request::GetPrompt { .. }
         );
-        if !allowed || self.session.as_ref().is_some_and(|session| !session.dialect.input_required) {
-            let method = active.sent.as_ref().map_or("this method", |sent| sent.method);
-            return Err(Fault::new(Violation::InputRequiredInvalid, format!("in answer to {method}")));
+        if !allowed
+            || self
+                .session
+                .as_ref()
+                .is_some_and(|session| !session.dialect.input_required)
+        {
+            let method = active
+                .sent
+                .as_ref()
+                .map_or("this method", |sent| sent.method);
+            return Err(Fault::new(
+                Violation::InputRequiredInvalid,
+                format!("in answer to {method}"),
+            ));
         }
         let input = InputRequired::read(members)?;
         for request in &input.requests {
@@ -377,7 +465,12 @@ impl Peer {
         Ok(Outcome::InputRequired(input))
     }
 
-    fn read_reply(&mut self, active: &Active, members: &Members<'_>, now: Instant) -> Result<Reply, Fault> {
+    fn read_reply(
+        &mut self,
+        active: &Active,
+        members: &Members<'_>,
+        now: Instant,
+    ) -> Result<Reply, Fault> {
         let limits = &self.config.limits;
         Ok(match &active.request {
             Request::CallTool(_) => Reply::Call(CallToolResult::read(members, limits)?),
@@ -467,7 +560,10 @@ impl Peer {
             .filter_map(|(operation, active)| Some((*operation, active.clock?.expired(now)?)))
             .collect();
         for (operation, expired) in expired {
-            let method = self.operations.get(&operation).map_or("", |active| active.method());
+            let method = self
+                .operations
+                .get(&operation)
+                .map_or("", |active| active.method());
             let cause = Cause::Timeout {
                 awaited: awaited(method),
                 setting: expired.setting,
@@ -503,7 +599,10 @@ fn was_refused(code: i64) -> bool {
 fn call_params(call: &ToolCall) -> Params {
     Params::build(|object| {
         object.string("name", &call.tool);
-        object.raw("arguments", call.arguments.as_ref().map_or("{}", Json::as_str));
+        object.raw(
+            "arguments",
+            call.arguments.as_ref().map_or("{}", Json::as_str),
+        );
         if let Some(responses) = &call.input_responses {
             object.raw("inputResponses", responses.as_str());
         }

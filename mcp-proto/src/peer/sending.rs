@@ -6,8 +6,8 @@ use super::Peer;
 use super::requests::Owner;
 use crate::config::{PeerConfig, Transport};
 use crate::identity::{
-    self, CallerMeta, CanonicalError, MetaError, MetaTemplate, ModernRequest, Params, ProgressToken,
-    TraceContext, TraceId,
+    self, CallerMeta, CanonicalError, MetaError, MetaTemplate, ModernRequest, Params,
+    ProgressToken, TraceContext, TraceId,
 };
 use crate::peer::Identity;
 use crate::secret::Templated;
@@ -43,17 +43,18 @@ pub(super) struct Extra<'a> {
     pub(super) caller_meta: Option<&'a CallerMeta>,
 }
 
-/// The trace id of a run, or of this peer alone when no run root is configured (R6).
+/// The trace id of a run, or of this peer alone when no run root is configured (R6). The command or
+/// endpoint enters as it is written in the configuration, so that no variable's value does.
 pub(super) fn trace_id(config: &PeerConfig, run_root: Option<&str>) -> TraceId {
     match (run_root, &config.transport) {
         (Some(root), _) => identity::trace_id(root),
         (None, Transport::Stdio(stdio)) => {
-            let args: alloc::vec::Vec<&str> = stdio.args.iter().map(Templated::value).collect();
-            let url = identity::stdio_url(stdio.command.value(), &args);
+            let args: alloc::vec::Vec<&str> = stdio.args.iter().map(Templated::shown).collect();
+            let url = identity::stdio_url(stdio.command.shown(), &args);
             identity::trace_id(identity::default_run_root(&config.name, &url).as_str())
         }
         (None, Transport::Http(http)) => {
-            identity::trace_id(identity::default_run_root(&config.name, http.url.value()).as_str())
+            identity::trace_id(identity::default_run_root(&config.name, http.url.shown()).as_str())
         }
         (None, Transport::Stream) => {
             identity::trace_id(identity::default_run_root(&config.name, "stream:").as_str())
@@ -83,7 +84,14 @@ impl Peer {
                 let trace = Some(trace);
                 template.encode(
                     out,
-                    &ModernRequest { id, method, params, caller_meta, trace, progress_token },
+                    &ModernRequest {
+                        id,
+                        method,
+                        params,
+                        caller_meta,
+                        trace,
+                        progress_token,
+                    },
                 );
             }
             Speech::Legacy => {
@@ -131,7 +139,9 @@ impl Peer {
             Speech::Legacy => None,
         };
         if let Some(link) = &mut self.link {
-            link.outbox.push(None, |out| identity::encode_notification(out, method, params, trace));
+            link.outbox.push(None, |out| {
+                identity::encode_notification(out, method, params, trace)
+            });
         }
     }
 
@@ -150,7 +160,9 @@ impl Peer {
         if link.is_usable() {
             let reason = Json::from(serde_json::Value::from(reason));
             let params = Params::build(|object| {
-                object.u64("requestId", request).raw("reason", reason.as_str());
+                object
+                    .u64("requestId", request)
+                    .raw("reason", reason.as_str());
             });
             self.notify("notifications/cancelled", Some(&params));
         }

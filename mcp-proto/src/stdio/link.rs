@@ -85,7 +85,10 @@ impl Link {
         limits: &Limits,
         actions: &mut VecDeque<Action>,
     ) -> Self {
-        actions.push_back(Action::OpenLink { link: id, target: Arc::clone(target) });
+        actions.push_back(Action::OpenLink {
+            link: id,
+            target: Arc::clone(target),
+        });
         Self {
             id,
             outbox: Outbox::default(),
@@ -127,7 +130,10 @@ impl Link {
             return;
         }
         if let Some(bytes) = self.outbox.take_write() {
-            actions.push_back(Action::Write { link: self.id, bytes });
+            actions.push_back(Action::Write {
+                link: self.id,
+                bytes,
+            });
         }
     }
 
@@ -223,20 +229,21 @@ impl Link {
         }
     }
 
-    fn next_rung(
-        &mut self,
-        rung: Rung,
-        now: Instant,
-        actions: &mut VecDeque<Action>,
-    ) -> LinkNews {
+    fn next_rung(&mut self, rung: Rung, now: Instant, actions: &mut VecDeque<Action>) -> LinkNews {
         match rung {
             Rung::InputClosed if self.is_process => {
-                actions.push_back(Action::Terminate { link: self.id, force: false });
+                actions.push_back(Action::Terminate {
+                    link: self.id,
+                    force: false,
+                });
                 self.life = Life::Stopping(Rung::Asked, now + TERMINATE_GRACE);
                 LinkNews::Nothing
             }
             Rung::Asked => {
-                actions.push_back(Action::Terminate { link: self.id, force: true });
+                actions.push_back(Action::Terminate {
+                    link: self.id,
+                    force: true,
+                });
                 self.life = Life::Stopping(Rung::Killed, now + KILL_GRACE);
                 LinkNews::Nothing
             }

@@ -15,12 +15,18 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) const fn new(limit_bytes: usize) -> Self {
-        Self { bytes: Vec::new(), limit_bytes, total: 0 }
+        Self {
+            bytes: Vec::new(),
+            limit_bytes,
+            total: 0,
+        }
     }
 
     pub(crate) fn push(&mut self, chunk: &[u8]) {
         self.total = self.total.saturating_add(chunk.len() as u64);
-        let newest = chunk.split_at(chunk.len().saturating_sub(self.limit_bytes)).1;
+        let newest = chunk
+            .split_at(chunk.len().saturating_sub(self.limit_bytes))
+            .1;
         if self.bytes.len().saturating_add(newest.len()) > self.limit_bytes.saturating_mul(2) {
             let keep = self.limit_bytes.saturating_sub(newest.len());
             self.bytes.drain(..self.bytes.len().saturating_sub(keep));

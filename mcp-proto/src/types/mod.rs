@@ -30,8 +30,8 @@ pub use discovery::{
     ServerCapabilities,
 };
 pub use input::{InputMethod, InputRequest, InputRequired, RequestState};
-pub use notifications::{CHANGES, cancelled_request, subscription_id, text_member};
 pub use list::{Entry, ListFault, ListPage};
+pub use notifications::{CHANGES, cancelled_request, subscription_id, text_member};
 pub use progress::{LogLevel, Progress};
 pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 pub use resources::{

@@ -20,7 +20,10 @@ pub const CHANGES: [&str; 4] = [
 /// spec: 2026-07-28 basic/patterns/subscriptions#receiving-notifications
 #[must_use]
 pub fn subscription_id(params: &RawValue) -> Option<u64> {
-    plain_id(member(member(params, "_meta")?, "io.modelcontextprotocol/subscriptionId")?)
+    plain_id(member(
+        member(params, "_meta")?,
+        "io.modelcontextprotocol/subscriptionId",
+    )?)
 }
 
 /// The request that `notifications/cancelled` names.

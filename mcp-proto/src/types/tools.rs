@@ -199,7 +199,12 @@ impl CallToolResult {
     #[must_use]
     pub fn text(&self) -> String {
         let mut joined = String::new();
-        for (index, text) in self.content.iter().filter_map(ContentBlock::text).enumerate() {
+        for (index, text) in self
+            .content
+            .iter()
+            .filter_map(ContentBlock::text)
+            .enumerate()
+        {
             if index > 0 {
                 joined.push('\n');
             }
