@@ -330,9 +330,9 @@ proptest! {
         extra in ".{0,8}",
     ) {
         let mut answer = json!({
-            "protocolVersion": version.clone(),
-            "capabilities": capabilities.clone(),
-            "serverInfo": {"name": name.clone(), "version": "1"},
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "serverInfo": {"name": name, "version": "1"},
         });
         answer[format!("x-{extra}")] = json!(extra);
         if !info {
