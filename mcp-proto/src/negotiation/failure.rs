@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::observation::list_excerpt;
+use super::observation::{bounded, list_excerpt};
 use super::{EraSetting, ModernError, Policy};
 use crate::error::Cause;
 use crate::time::Duration;
@@ -124,7 +124,7 @@ impl Failure {
     }
 
     /// A modern server without a revision in common.
-    pub(super) fn version(offered: Vec<String>, listed_but_refused: bool) -> Self {
+    pub(super) fn version(offered: &[String], listed_but_refused: bool) -> Self {
         let speaks_older = offered
             .iter()
             .any(|text| Version::parse(text).is_some_and(|version| version.era() == Era::Legacy));
@@ -137,7 +137,9 @@ impl Failure {
         }
         .to_string();
         Self {
-            cause: Cause::Version { offered },
+            cause: Cause::Version {
+                offered: bounded(offered),
+            },
             remedy,
         }
     }
@@ -176,7 +178,7 @@ impl Failure {
             Cause::Version { offered }
                 if offered.iter().any(|text| Version::parse(text).is_some()) =>
             {
-                "add that revision to legacyVersions"
+                "make that revision the newest one in legacyVersions"
             }
             Cause::Rpc(_) | Cause::SchemaViolation(_) => "the server has to be corrected",
             _ => "",
@@ -193,7 +195,9 @@ impl Failure {
             ModernError::UnsupportedVersion {
                 supported: Ok(offered),
                 ..
-            } => Cause::Version { offered },
+            } => Cause::Version {
+                offered: bounded(&offered),
+            },
             other => Cause::Rpc(other.rpc().clone()),
         };
         Self {

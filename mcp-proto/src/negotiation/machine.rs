@@ -232,7 +232,7 @@ impl Negotiation {
                 } else if !spent.any() && supported_versions.iter().all(|text| is_older(text)) {
                     self.ambiguous(Ambiguity::Answer);
                 } else {
-                    self.fail(Failure::version(supported_versions, false));
+                    self.fail(Failure::version(&supported_versions, false));
                 }
             }
             ProbeAnswer::Modern(error) => self.correct(error, spent),
@@ -266,7 +266,7 @@ impl Negotiation {
                 } else if supported_versions.iter().all(|text| is_older(text)) {
                     self.drop_late();
                 } else {
-                    self.fail(Failure::version(supported_versions, false));
+                    self.fail(Failure::version(&supported_versions, false));
                 }
             }
             ProbeAnswer::Modern(error) => self.probe_again(error, Corrections::ALL),
@@ -406,7 +406,7 @@ impl Negotiation {
                     ..
                 } => {
                     let listed = Version::newest_mutual_modern(&offered).is_some();
-                    Failure::version(offered, listed)
+                    Failure::version(&offered, listed)
                 }
                 ModernError::UnsupportedVersion {
                     supported: Err(fault),
@@ -444,7 +444,7 @@ impl Negotiation {
                 ..
             } => match Version::newest_mutual_modern(&offered) {
                 Some(version) => version,
-                None => return self.fail(Failure::version(offered, false)),
+                None => return self.fail(Failure::version(&offered, false)),
             },
         };
         self.state = self.probe(version, spent);

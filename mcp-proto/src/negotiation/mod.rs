@@ -37,6 +37,7 @@ pub use answer::{HandshakeAnswer, ModernError, ProbeAnswer};
 pub use dialect::{Dialect, LogLevelScope, StructuredContent};
 pub use failure::Failure;
 pub use machine::Negotiation;
+pub(crate) use observation::printable;
 pub use observation::{Observation, Subject};
 pub use state::{Corrections, First, State};
 

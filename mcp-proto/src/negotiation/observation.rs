@@ -88,7 +88,7 @@ impl Log {
 }
 
 /// A server's words, fit for one line of a terminal.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::new();
     for (count, ch) in text.trim().chars().enumerate() {
         if count == MAX_EXCERPT_CHARS {
@@ -101,12 +101,17 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 /// A server's list, bounded.
-pub(super) fn list_excerpt(entries: &[String]) -> String {
-    let shown: Vec<String> = entries
+pub(super) fn bounded(entries: &[String]) -> Vec<String> {
+    entries
         .iter()
         .take(MAX_LISTED)
         .map(|entry| printable(entry))
-        .collect();
+        .collect()
+}
+
+/// The same in one line.
+pub(super) fn list_excerpt(entries: &[String]) -> String {
+    let shown = bounded(entries);
     let more = entries.len().saturating_sub(MAX_LISTED);
     match (shown.is_empty(), more) {
         (true, _) => String::from("nothing"),

@@ -9,7 +9,7 @@ use crate::version::Version;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// Before [`Event::Started`].
+    /// Before [`Event::Started`](super::Event::Started).
     Idle,
     /// The link is being opened.
     Opening {

@@ -1,11 +1,13 @@
 //! Facts for the negotiation's tests, in one word each.
 #![allow(dead_code, unreachable_pub)]
 
-use mcp_proto::error::{Cause, RpcError};
+use mcp_proto::error::{Cause, Error, RpcError};
 use mcp_proto::negotiation::{Command, Event, HandshakeAnswer, Negotiation, Policy, ProbeAnswer};
+use mcp_proto::negotiation::{Failure, Verdict};
 use mcp_proto::version::Version;
 use mcp_proto::violation::{Fault, Violation};
 use mcp_proto::wire::Json;
+use mcp_proto::{ErrorKind, Instant};
 
 pub fn allowed() -> Policy {
     Policy {
@@ -125,4 +127,104 @@ pub fn drain(negotiation: &mut Negotiation) -> Vec<String> {
             other => format!("{other:?}"),
         })
         .collect()
+}
+
+pub const MODERN: Verdict = Verdict::Modern {
+    version: Version::V2026_07_28,
+};
+pub const LEGACY: Verdict = Verdict::Legacy {
+    version: Version::V2025_11_25,
+};
+
+/// Drives a negotiation by hand; time moves only to deadlines.
+pub struct Script {
+    pub negotiation: Negotiation,
+    pub now: Instant,
+}
+
+impl Script {
+    /// Started, the link is up and the first probe is out.
+    pub fn probing(policy: Policy) -> Self {
+        let mut script = Self::new(policy);
+        script.give(Event::Started, &[]);
+        script.give(Event::LinkUp, &[probe(1)]);
+        script
+    }
+
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            negotiation: Negotiation::new(policy),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Reports `event` and expects exactly these commands.
+    #[track_caller]
+    pub fn give(&mut self, event: Event, expected: &[Command]) -> &mut Self {
+        let commands = self.commands(event);
+        assert_eq!(commands, expected);
+        self
+    }
+
+    /// Lets the deadline pass and expects exactly these commands.
+    #[track_caller]
+    pub fn expire(&mut self, expected: &[Command]) -> &mut Self {
+        self.now = self.negotiation.deadline().expect("something is awaited");
+        self.give(Event::DeadlinePassed, expected)
+    }
+
+    /// Reports `event` and expects a failure alone.
+    #[track_caller]
+    pub fn fails(&mut self, event: Event) -> Failure {
+        if event == Event::DeadlinePassed {
+            self.now = self.negotiation.deadline().expect("something is awaited");
+        }
+        match self.commands(event).as_slice() {
+            [Command::Fail(failure)] => failure.clone(),
+            other => panic!("no failure: {other:?}"),
+        }
+    }
+
+    pub fn commands(&mut self, event: Event) -> Vec<Command> {
+        self.negotiation.handle(event, self.now);
+        std::iter::from_fn(|| self.negotiation.poll_command()).collect()
+    }
+}
+
+pub const fn probe(attempt: u32) -> Command {
+    Command::SendProbe {
+        attempt,
+        version: Version::V2026_07_28,
+    }
+}
+
+pub fn kind(failure: &Failure) -> ErrorKind {
+    Error::general(failure.cause.clone()).kind()
+}
+
+/// Everything that proves nothing, by name.
+pub fn ambiguous() -> Vec<(&'static str, Event)> {
+    vec![
+        ("timeout", Event::DeadlinePassed),
+        ("close", lost_asking()),
+        ("empty answer", answered(1, empty())),
+        ("-32601", answered(1, rpc_error(-32601, "Method not found"))),
+        (
+            "code 0",
+            answered(1, rpc_error(0, "invalid during session initialization")),
+        ),
+        (
+            "-32602",
+            answered(1, rpc_error(-32602, "Invalid request parameters")),
+        ),
+        (
+            "-32000",
+            answered(1, rpc_error(-32000, "session id is required")),
+        ),
+        ("HTTP 4xx with text", answered(1, rejected())),
+        (
+            "older revisions only",
+            answered(1, discovered(&["2025-11-25"])),
+        ),
+    ]
 }
