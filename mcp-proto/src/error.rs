@@ -11,7 +11,7 @@ use core::fmt;
 
 use crate::time::Duration;
 use crate::violation::Fault;
-use crate::wire::Json;
+use crate::wire::{ErrorObject, Json};
 
 /// Whether a request that failed may have taken effect on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +93,16 @@ pub struct RpcError {
     pub message: String,
     /// `data`, unchanged.
     pub data: Option<Json>,
+}
+
+impl From<&ErrorObject<'_>> for RpcError {
+    fn from(error: &ErrorObject<'_>) -> Self {
+        Self {
+            code: error.code,
+            message: error.message.as_ref().into(),
+            data: error.data.map(Json::from),
+        }
+    }
 }
 
 /// What went wrong with one peer or one operation.

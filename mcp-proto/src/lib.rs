@@ -53,8 +53,8 @@ pub use event::{Event, Exit, IoFailure, IoKind};
 pub use ids::{LinkId, OperationId, PeerId};
 pub use limits::Limits;
 pub use operation::{
-    Ended, Listed, News, Notification, Operation, Options, Outcome, ProgressUpdate, Reply, Request,
-    ToolCall,
+    Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, ProgressUpdate,
+    Reply, Request, ToolCall,
 };
 pub use peer::{Diagnosis, Identity, Peer};
 pub use report::Report;

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::ids::{OperationId, PeerId};
 use crate::time::Duration;
 use crate::types::{
-    CallToolResult, CompleteResult, GetPromptResult, InputRequired, Prompt, ReadResourceResult,
-    Resource, ResourceTemplate, Tool,
+    CallToolResult, CompleteResult, GetPromptResult, InputRequired, LogLevel, Prompt,
+    ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use crate::wire::Json;
 
@@ -154,6 +154,8 @@ pub enum News {
         /// The listening operation.
         operation: OperationId,
     },
+    /// A server's log message, at or above the level that was asked for.
+    Log(LogMessage),
     /// A peer became ready, failed or was lost: the report has changed.
     PeerChanged {
         /// Which peer.
@@ -239,6 +241,19 @@ pub struct Listed<T> {
     pub peer: PeerId,
     /// The descriptor as the server sent it.
     pub item: T,
+}
+
+/// One log message of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogMessage {
+    /// The configured name of the peer.
+    pub peer: String,
+    /// How severe it is.
+    pub level: LogLevel,
+    /// The part of the server that speaks, if it says so.
+    pub logger: Option<String>,
+    /// What it says: any JSON value.
+    pub data: Json,
 }
 
 /// A change notification, for listeners.

@@ -424,7 +424,9 @@ impl Client {
                 self.names.invalidate();
                 self.actions.push_back(Action::Deliver(news));
             }
-            News::Progress { .. } | News::Closed => self.actions.push_back(Action::Deliver(news)),
+            News::Progress { .. } | News::Log(_) | News::Closed => {
+                self.actions.push_back(Action::Deliver(news))
+            }
         }
     }
 

@@ -36,8 +36,8 @@ pub use crate::secret::{Secret, Templated};
 pub use document::Finding;
 pub use harness::{HarnessConfig, MergePolicy};
 pub use peer::{
-    DEFAULT_ENV_ALLOW, EraChoice, HttpConfig, HttpKind, NameError, PeerConfig, Restart,
-    StdioConfig, StdoutNoise, Transport, TransportKind,
+    DEFAULT_ENV_ALLOW, HttpConfig, HttpKind, NameError, PeerConfig, Restart, StdioConfig,
+    StdoutNoise, Transport, TransportKind,
 };
 mod pin;
 pub use pin::{Pinned, PinnedPeer};

@@ -8,18 +8,18 @@ use alloc::vec::Vec;
 use super::Config;
 use super::document::{Member, Node, Object};
 use super::peer::{
-    EraChoice, HttpConfig, HttpKind, PeerConfig, Restart, StdioConfig, StdoutNoise, Transport,
-    validate_name,
+    HttpConfig, HttpKind, PeerConfig, Restart, StdioConfig, StdoutNoise, Transport, validate_name,
 };
 use super::values::Parser;
 use crate::limits::Limits;
+use crate::negotiation::EraSetting;
 use crate::secret::{Secret, Templated};
 use crate::version::{Era, Version};
 
-const ERAS: [(&str, EraChoice); 3] = [
-    ("auto", EraChoice::Auto),
-    ("legacy", EraChoice::Legacy),
-    ("modern", EraChoice::Modern),
+const ERAS: [(&str, EraSetting); 3] = [
+    ("auto", EraSetting::Auto),
+    ("legacy", EraSetting::Legacy),
+    ("modern", EraSetting::Modern),
 ];
 
 const NOISE: [(&str, StdoutNoise); 3] = [
@@ -178,7 +178,7 @@ impl<'t> Parser<'t, '_> {
         if peer.allow_legacy {
             return;
         }
-        if peer.era == EraChoice::Legacy {
+        if peer.era == EraSetting::Legacy {
             let message = "the era \"legacy\" needs \"allowLegacy\": true beside it";
             self.reader.name_error(&at, message);
         }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::limits::Limits;
+use crate::negotiation::EraSetting;
 use crate::secret::{Secret, Templated};
 use crate::time::Duration;
 use crate::version::{Era, Version};
@@ -63,7 +64,7 @@ pub struct PeerConfig {
     /// `allowLegacy`: whether revisions with a handshake may be spoken. Default `false`.
     pub allow_legacy: bool,
     /// `era`: which eras are tried. Default: found out.
-    pub era: EraChoice,
+    pub era: EraSetting,
     /// `legacyVersions`: the legacy revisions that are accepted, newest first. Default: all.
     pub legacy_versions: Vec<Version>,
     /// `legacy.sessionHeader`: whether a session that a legacy server hands out is used. `None`
@@ -115,7 +116,7 @@ impl PeerConfig {
             name: name.into(),
             transport: transport.into(),
             allow_legacy: false,
-            era: EraChoice::Auto,
+            era: EraSetting::Auto,
             legacy_versions: Version::ALL
                 .into_iter()
                 .filter(|version| version.era() == Era::Legacy)
@@ -169,6 +170,52 @@ impl PeerConfig {
     /// [`NameError`], which says what the name must not have.
     pub fn validate(&self) -> Result<(), NameError> {
         validate_name(&self.name)
+    }
+}
+
+impl PeerConfig {
+    /// The text with every secret of this peer struck out: values of `env` and `headers`, and what
+    /// variables expanded to. What is shorter than four bytes is no secret, and striking it out would
+    /// only hide the text.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        let mut secrets: Vec<&str> = match &self.transport {
+            Transport::Stdio(stdio) => {
+                let expanded = stdio.args.iter().chain([&stdio.command]).chain(&stdio.cwd);
+                let expanded = expanded
+                    .filter(|word| word.is_expanded())
+                    .map(Templated::value);
+                stdio
+                    .env
+                    .values()
+                    .map(Secret::expose)
+                    .chain(expanded)
+                    .collect()
+            }
+            Transport::Http(http) => {
+                let url = Some(&http.url)
+                    .filter(|url| url.is_expanded())
+                    .map(Templated::value);
+                http.headers
+                    .iter()
+                    .map(|(_, value)| value.expose())
+                    .chain(url)
+                    .collect()
+            }
+            Transport::Stream => Vec::new(),
+        };
+        // The longest first: one may be part of another.
+        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
+        secrets.into_iter().filter(|secret| secret.len() >= 4).fold(
+            text.into(),
+            |text: String, secret| {
+                if text.contains(secret) {
+                    text.replace(secret, "***")
+                } else {
+                    text
+                }
+            },
+        )
     }
 }
 
@@ -443,19 +490,6 @@ pub enum HttpKind {
     Streamable,
     /// `sse`: the deprecated transport with an event stream beside the endpoint; legacy peers only.
     Sse,
-}
-
-/// Which eras are tried (R18).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum EraChoice {
-    /// `auto`: the modern one first, an older one where that is allowed and the evidence fits.
-    #[default]
-    Auto,
-    /// `legacy`: the handshake at once, without a probe; needs `allowLegacy`.
-    Legacy,
-    /// `modern`: never a handshake.
-    Modern,
 }
 
 /// What text on standard output that is no message means (R62).

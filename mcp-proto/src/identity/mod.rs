@@ -16,7 +16,5 @@ pub use hash::{
     Field, Sha256Hex, content_hash, default_run_root, derive_id, digest_sorted, stdio_url,
 };
 pub use meta::{CallerMeta, MetaError, Params, keys};
-pub use request::{
-    LogLevel, MetaTemplate, ModernRequest, ProgressToken, encode_legacy, encode_notification,
-};
+pub use request::{MetaTemplate, ModernRequest, ProgressToken, encode_legacy, encode_notification};
 pub use trace::{SpanId, TraceContext, TraceId, control_span_id, span_id, trace_id};

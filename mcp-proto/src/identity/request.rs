@@ -5,41 +5,10 @@ use alloc::vec::Vec;
 
 use super::meta::{CallerMeta, MetaError, Params, keys, open, single_line};
 use super::trace::TraceContext;
+use crate::types::LogLevel;
 use crate::version::Version;
 use crate::wire::encode::{end_line, message};
 use crate::wire::{Json, ObjectWriter};
-
-/// How severe a log message must be for a server to send it.
-// spec: 2026-07-28 server/utilities/logging#log-levels (the levels of RFC 5424)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // the levels say it
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    /// The level as it is written on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Critical => "critical",
-            Self::Alert => "alert",
-            Self::Emergency => "emergency",
-        }
-    }
-}
 
 /// What connects progress notifications with their request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::fmt;
 
 use crate::limits::Limits;
 use crate::time::Instant;
@@ -69,6 +70,16 @@ pub struct Rejected {
     pub name: String,
     /// Why: a fault of the server where it broke the protocol, else one sentence.
     pub reason: Rejection,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tool {} is left out: ", Quoted(&self.name))?;
+        match &self.reason {
+            Rejection::Duplicate(fault) => fault.fmt(f),
+            Rejection::ExternalReference(words) | Rejection::Refused(words) => f.write_str(words),
+        }
+    }
 }
 
 /// Why a tool was left out.

@@ -203,14 +203,6 @@ impl Active {
             Request::Settle => "connection",
         }
     }
-
-    /// The tool of a call, by the server's own name.
-    pub(super) fn tool(&self) -> Option<&str> {
-        match &self.request {
-            Request::CallTool(call) => Some(&call.tool),
-            _ => None,
-        }
-    }
 }
 
 /// The token under which progress of an operation is reported: its number, unique within the client.

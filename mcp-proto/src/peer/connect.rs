@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub(super) dialect: Dialect,
     pub(super) server_info: Option<Implementation>,
     pub(super) cache_scope: CacheScope,
+    /// Whether the server has log messages whose level can be set.
+    pub(super) has_logging: bool,
 }
 
 impl Session {
@@ -39,6 +41,7 @@ impl Session {
             dialect: legacy.dialect(),
             server_info: Implementation::read(legacy.server_info.as_raw()).ok(),
             cache_scope: CacheScope::Private,
+            has_logging: legacy.declares("logging"),
         }
     }
 }
@@ -46,7 +49,7 @@ impl Session {
 /// What the configuration says about eras.
 pub(super) fn policy(config: &PeerConfig) -> Policy {
     Policy {
-        era: config.era.into(),
+        era: config.era,
         allow_legacy: config.allow_legacy,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
@@ -242,9 +245,16 @@ impl Peer {
             }
             Err(error) => {
                 let cause = Cause::Config(error.to_string());
-                self.negotiate(negotiation::Event::Unreachable(cause), self.negotiation_now);
+                self.negotiation
+                    .handle(negotiation::Event::Unreachable(cause), Instant::ZERO);
             }
         }
+    }
+
+    fn declares_logging(&self) -> bool {
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.has_logging)
     }
 
     fn send_message(&mut self, owner: Owner, message: &legacy::Message) {
@@ -315,11 +325,15 @@ impl Peer {
                     dialect: Dialect::MODERN,
                     server_info: discovered.server_info,
                     cache_scope: discovered.cache.scope,
+                    has_logging: true,
                 });
             }
             Verdict::Legacy { .. } => {
                 let message = legacy::Handshake::initialized();
                 self.notify(message.method, None);
+                if let Some(level) = self.identity.log_level.filter(|_| self.declares_logging()) {
+                    self.send_message(Owner::Nobody, &legacy::set_level(level.as_str()));
+                }
             }
         }
         self.phase = Phase::Listing;

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::types::InputMethod;
 use crate::types::object::member;
+use crate::types::{InputMethod, LogLevel};
 use crate::wire::Json;
 
 /// Who the application is, as servers are told.
@@ -14,6 +14,8 @@ pub struct Identity {
     pub client_info: Json,
     /// `clientCapabilities` for requests of the modern era: a JSON object, `{}` for none.
     pub capabilities: Json,
+    /// The least severe log messages that servers shall send; `None` asks for none (R42).
+    pub log_level: Option<LogLevel>,
     declared: Vec<InputMethod>,
 }
 
@@ -35,6 +37,7 @@ impl Identity {
         Self {
             client_info,
             capabilities,
+            log_level: None,
             declared,
         }
     }

@@ -12,9 +12,10 @@ use crate::error::{Cause, Ran};
 use crate::ids::{LinkId, OperationId};
 use crate::legacy::{self, ServerRequestReply};
 use crate::negotiation::{self, HandshakeAnswer, ProbeAnswer};
-use crate::operation::{News, ProgressUpdate};
+use crate::operation::{LogMessage, News, ProgressUpdate};
 use crate::time::Instant;
-use crate::types::{self, Progress};
+use crate::types::object::member;
+use crate::types::{self, LogLevel, Progress};
 use crate::violation::{Fault, Violation};
 use crate::wire::{
     self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Rejected, Response,
@@ -233,7 +234,7 @@ impl Peer {
     fn on_notification(&mut self, method: &str, params: Option<&RawValue>, now: Instant) {
         let handled = match method {
             "notifications/progress" => self.on_progress(params, now),
-            "notifications/message" => self.session.is_some(),
+            "notifications/message" => self.on_log(params),
             "notifications/subscriptions/acknowledged" => self.on_acknowledged(params),
             "notifications/cancelled" => self.on_subscription_ended(params),
             _ => self.on_change(method, params),
@@ -276,6 +277,26 @@ impl Peer {
             operation,
             progress: update,
         });
+        true
+    }
+
+    /// A log message, where a level was asked for (R42).
+    fn on_log(&mut self, params: Option<&RawValue>) -> bool {
+        let (Some(asked), Some(params)) = (self.identity.log_level, params) else {
+            return false;
+        };
+        let level = types::text_member(params, "level").and_then(|level| LogLevel::parse(&level));
+        let (Some(level), Some(data)) = (level, member(params, "data")) else {
+            return false;
+        };
+        if level >= asked {
+            self.deliver(News::Log(LogMessage {
+                peer: self.config.name.clone(),
+                level,
+                logger: types::text_member(params, "logger").map(Into::into),
+                data: data.into(),
+            }));
+        }
         true
     }
 

@@ -26,7 +26,6 @@ use crate::wire::{Json, Members};
 impl Peer {
     /// Answers a list from what is known and fresh, or asks for its first page.
     pub(super) fn start_list(&mut self, operation: OperationId, active: Active, now: Instant) {
-        let limits = &self.config.limits;
         let known = match &active.request {
             Request::ListTools if operation != MANIFEST && self.manifest.fresh_at(now) => {
                 Some(self.tools_reply())
@@ -42,7 +41,7 @@ impl Peer {
             self.end(operation, active, Outcome::Complete(reply));
             return;
         }
-        let limits = limits.clone();
+        let limits = self.config.limits.clone();
         let pages = match &active.request {
             Request::ListResources => {
                 Pages::Resources(Listing::start(0, &limits), self.ticket::<Resource>())

@@ -1,18 +1,18 @@
 //! Operations from acceptance to outcome.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::active::{Active, Clock, Listening, Sent, Stage, progress_token};
 use super::requests::Owner;
-use super::sending::{Extra, Speech};
+use super::sending::Extra;
 use super::{MANIFEST, Peer, Phase, awaited};
 use crate::error::{Cause, Error, Ran, RpcError};
 use crate::identity::Params;
 use crate::ids::OperationId;
 use crate::negotiation::ModernError;
-use crate::operation::{Listed, News, Outcome, Reply, Request, ToolCall};
+use crate::operation::{News, Outcome, Reply, Request, ToolCall};
 use crate::time::Instant;
 use crate::types;
 use crate::types::{
@@ -45,6 +45,19 @@ impl Peer {
             return Err(self.error(Cause::Limit {
                 what,
                 setting: "maxInFlight",
+                max,
+            }));
+        }
+        let waiting = self
+            .link
+            .as_ref()
+            .map_or(0, |link| link.outbox.queued_bytes());
+        if waiting > limits.line_bytes {
+            let what = String::from("the number of bytes that the server has not taken");
+            let max = limits.line_bytes as u64;
+            return Err(self.error(Cause::Limit {
+                what,
+                setting: "maxLineBytes",
                 max,
             }));
         }
@@ -593,7 +606,7 @@ impl Peer {
 
 /// Codes that say that the request was not carried out (R34).
 fn was_refused(code: i64) -> bool {
-    matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32020..=-32022)
+    matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }
 
 fn call_params(call: &ToolCall) -> Params {

@@ -32,7 +32,14 @@ impl Speech {
     ) -> Result<Self, MetaError> {
         let info = config.send_client_info.then_some(&identity.client_info);
         let alias = config.compat_capabilities_alias;
-        MetaTemplate::new(version, info, &identity.capabilities, alias, None).map(Self::Modern)
+        MetaTemplate::new(
+            version,
+            info,
+            &identity.capabilities,
+            alias,
+            identity.log_level,
+        )
+        .map(Self::Modern)
     }
 }
 

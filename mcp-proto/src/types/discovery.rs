@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use serde_json::value::RawValue;
 
@@ -12,7 +13,7 @@ use super::object::{Path, boolean, each, member, pick, present, text};
 use super::{ResultType, result_type};
 use crate::Era;
 use crate::violation::{Fault, Violation};
-use crate::wire::{Json, Members};
+use crate::wire::{Json, Members, printable};
 
 /// The answer to `server/discover` (R11).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +120,13 @@ pub struct Implementation {
     pub version: String,
     /// Everything as the server wrote it.
     pub raw: Json,
+}
+
+impl fmt::Display for Implementation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |text: &str| printable(text.as_bytes(), 100);
+        write!(f, "{} {}", shown(&self.name), shown(&self.version))
+    }
 }
 
 impl Implementation {

@@ -256,3 +256,9 @@ impl<'de> Visitor<'de> for NameSeed {
         Ok(Cow::Owned(name.to_owned()))
     }
 }
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.entries.iter().map(|(name, value)| (name, value)))
+    }
+}
