@@ -1,1 +1,6 @@
-//! conformance
+//! What a Model Context Protocol client is tested with: a scriptable server, a simulator in virtual
+//! time, and suites that any driver can run.
+
+pub mod world;
+
+pub use mcp_fake_server as fake_server;
