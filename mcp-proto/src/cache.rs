@@ -193,13 +193,17 @@ impl ResponseCache {
     /// Drops what only the present authorization may see, and all that is still under way: to be
     /// called when the authorization changes.
     pub fn drop_private(&mut self) {
-        self.generations.iter_mut().for_each(|generation| *generation += 1);
+        self.generations
+            .iter_mut()
+            .for_each(|generation| *generation += 1);
         self.retain(|_, slot| slot.scope == CacheScope::Public);
     }
 
     /// Drops everything, and all that is still under way: the peer is another one now.
     pub fn clear(&mut self) {
-        self.generations.iter_mut().for_each(|generation| *generation += 1);
+        self.generations
+            .iter_mut()
+            .for_each(|generation| *generation += 1);
         self.retain(|_, _| false);
     }
 

@@ -123,9 +123,15 @@ mod tests {
             (r##"{"$dynamicRef":"#meta"}"##, None),
             (r#"{"properties":{"$ref":{"type":"string"}}}"#, None),
             (r#"{"enum":["$ref","http://x/"]}"#, None),
-            (r#"{"$schema":"http://json-schema.org/draft-07/schema#"}"#, None),
+            (
+                r#"{"$schema":"http://json-schema.org/draft-07/schema#"}"#,
+                None,
+            ),
             (r#"{"a":[{"$ref" : "http://x/"}]}"#, Some("http://x/")),
-            (r#"{"$ref":"file:///etc/passwd"}"#, Some("file:///etc/passwd")),
+            (
+                r#"{"$ref":"file:///etc/passwd"}"#,
+                Some("file:///etc/passwd"),
+            ),
             (r#"{"$ref":"other.json"}"#, Some("other.json")),
             (r#"{"\u0024ref":"\u0068ttp:\/\/x"}"#, Some("http://x")),
             (r#"{"$recursiveRef":"//x"}"#, Some("//x")),

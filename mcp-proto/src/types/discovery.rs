@@ -197,8 +197,10 @@ impl ServerCapabilities {
     /// [`Violation::MalformedResult`] when it is no object.
     pub fn read(raw: &RawValue) -> Result<Self, Fault> {
         let names = ["tools", "resources", "prompts", "completions", "logging"];
-        let [tools, resources, prompts, completions, logging] = pick(raw, names)
-            .map_err(|why| Path::root("capabilities").fault(Violation::MalformedResult, why.words()))?;
+        let [tools, resources, prompts, completions, logging] =
+            pick(raw, names).map_err(|why| {
+                Path::root("capabilities").fault(Violation::MalformedResult, why.words())
+            })?;
         Ok(Self {
             tools: declared(tools).map(ListCapability::read),
             resources: declared(resources).map(|raw| ResourcesCapability {

@@ -162,7 +162,10 @@ impl InputRequest {
         let method = text(method)
             .ok()
             .and_then(|method| InputMethod::parse(&method))
-            .ok_or_else(|| path.member("method").fault(BROKEN, "asks for no kind of input"))?;
+            .ok_or_else(|| {
+                path.member("method")
+                    .fault(BROKEN, "asks for no kind of input")
+            })?;
         let place = path.member("params");
         let params = match method {
             InputMethod::Roots => present(params),

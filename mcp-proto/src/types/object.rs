@@ -414,10 +414,7 @@ mod tests {
         assert_eq!(b.map(RawValue::get), Some("null"));
         assert!(c.is_none());
         let twice = json(r#"{"a":1,"\u0061":2}"#);
-        assert_eq!(
-            pick(twice.as_raw(), ["a"]).unwrap_err(),
-            Misread::Duplicate
-        );
+        assert_eq!(pick(twice.as_raw(), ["a"]).unwrap_err(), Misread::Duplicate);
         assert!(pick(twice.as_raw(), ["b"]).is_ok());
         assert_eq!(
             pick(json("[1]").as_raw(), ["a"]).unwrap_err(),

@@ -47,8 +47,7 @@ pub struct PromptArgument<'a> {
 
 impl<'a> PromptArgument<'a> {
     fn read(raw: &'a RawValue) -> Option<Self> {
-        let [name, description, required] =
-            pick(raw, ["name", "description", "required"]).ok()?;
+        let [name, description, required] = pick(raw, ["name", "description", "required"]).ok()?;
         Some(Self {
             name: optional_text(name)?,
             description: optional_text(description),
