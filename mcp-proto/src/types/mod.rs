@@ -94,4 +94,4 @@ pub fn result_type(members: &Members<'_>, era: Era) -> Result<ResultType, Fault>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -465,7 +465,7 @@ mod tests {
             parts in proptest::collection::vec(
                 prop_oneof![
                     Just("a".to_string()), Just("é".to_string()), Just("\\\\".to_string()),
-                    Just("\\\"".to_string()), Just("\\n".to_string()), Just("\\ud83d".to_string()),
+                    Just("\\\"".to_string()), Just("\\n".to_string()), Just("\\ud83d\\ude00".to_string()), Just("\\ud83d".to_string()),
                     Just("\\uDE00".to_string()), Just("\\u0041".to_string()), Just("u".to_string()),
                 ],
                 0..12,

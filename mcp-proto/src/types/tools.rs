@@ -1,7 +1,7 @@
 //! Tools: what a server lets be called.
 
 use alloc::borrow::Cow;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::{Serialize, Serializer};
@@ -20,8 +20,6 @@ use crate::wire::{Json, Members};
 pub struct Tool {
     raw: Json,
     name: String,
-    has_input_schema: bool,
-    has_output_schema: bool,
 }
 
 impl Tool {
@@ -33,14 +31,14 @@ impl Tool {
 
     /// Whether `inputSchema` is an object. Without one the tool can be called all the same (R22).
     #[must_use]
-    pub const fn has_input_schema(&self) -> bool {
-        self.has_input_schema
+    pub fn has_input_schema(&self) -> bool {
+        self.input_schema().is_some()
     }
 
     /// Whether `outputSchema` is an object.
     #[must_use]
-    pub const fn has_output_schema(&self) -> bool {
-        self.has_output_schema
+    pub fn has_output_schema(&self) -> bool {
+        self.output_schema().is_some()
     }
 
     /// The name for people.
@@ -89,13 +87,17 @@ impl Entry for Tool {
     const MEMBER: &'static str = "tools";
 
     fn read(raw: &RawValue, index: usize) -> Result<Self, Fault> {
+        if let Some(name) = leading_name(raw.get()) {
+            return Ok(Self {
+                raw: raw.into(),
+                name: name.to_string(),
+            });
+        }
         let path = Path::item(Self::MEMBER, index);
-        let [name, input, output] = pick(raw, ["name", "inputSchema", "outputSchema"])
+        let [name] = pick(raw, ["name"])
             .map_err(|why| path.fault(Violation::EntryWithoutName, why.words()))?;
         Ok(Self {
             name: list::key(&path, "name", name)?.into_owned(),
-            has_input_schema: input.is_some_and(is_object),
-            has_output_schema: output.is_some_and(is_object),
             raw: raw.into(),
         })
     }
@@ -212,6 +214,19 @@ impl CallToolResult {
         }
         joined
     }
+}
+
+/// The name of an entry that begins with it and cannot have a second one: nearly every entry of
+/// nearly every server, for which the walk over all its members is saved.
+fn leading_name(entry: &str) -> Option<&str> {
+    let rest = entry.strip_prefix(r#"{"name":""#)?;
+    let (name, rest) = rest.split_at_checked(memchr::memchr(b'"', rest.as_bytes())?)?;
+    let escaped = memchr::memchr(b'\\', rest.as_bytes()).is_some_and(|at| {
+        let tail = rest.as_bytes().get(at..).unwrap_or_default();
+        memchr::memmem::find(tail, b"\\u").is_some()
+    });
+    let again = memchr::memmem::find(rest.as_bytes(), br#""name""#).is_some();
+    (!name.contains('\\') && !escaped && !again).then_some(name)
 }
 
 fn is_object(raw: &RawValue) -> bool {
