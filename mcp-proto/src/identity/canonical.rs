@@ -176,6 +176,7 @@ fn run<'a>(
         scratch: Vec::new(),
         levels_left: max_depth.min(DEPTH_CEILING),
     };
+    writer.skip_space();
     let result = body(&mut writer).and_then(|()| writer.finish());
     if result.is_err() {
         out.truncate(before);
