@@ -57,6 +57,8 @@ fn r11_a_list_without_a_known_revision_is_a_version_failure_not_ambiguous() {
         &["2027-03-01"][..],
         &["2027-03-01", "2025-11-25"],
         &["draft"],
+        &["1.0"],
+        &["2025"],
     ] {
         let failure = Script::probing(allowed()).fails(answered(1, discovered(list)));
         let Cause::Version { offered } = &failure.cause else {
@@ -445,4 +447,32 @@ fn a_servers_words_are_bounded_and_printable_in_the_evidence() {
         assert!(line.chars().count() < 400);
         assert!(!line.chars().any(char::is_control), "{line}");
     }
+}
+
+#[test]
+fn r15_a_second_answer_to_one_probe_is_dropped_whatever_it_says() {
+    let mut script = Script::probing(allowed());
+    script.expire(&[Command::BeginHandshake]);
+    script.give(answered(1, rpc_error(-32601, "Method not found")), &[]);
+    script.give(answered(1, discovered(&["2026-07-28"])), &[]);
+    script.give(answered(1, malformed()), &[]);
+    assert_eq!(script.negotiation.dropped_late(), 3);
+    script.give(accepted(), &[Command::Established(LEGACY)]);
+}
+
+#[test]
+fn a_clock_that_goes_backwards_stands_still() {
+    let mut script = Script::new(allowed());
+    script.now = Instant::ZERO + Duration::from_secs(100);
+    script.give(Event::Started, &[]);
+    script.give(Event::LinkUp, &[probe(1)]);
+    script.now = Instant::ZERO;
+    script.give(
+        answered(1, rpc_error(-32601, "Method not found")),
+        &[Command::BeginHandshake],
+    );
+    assert_eq!(
+        script.negotiation.deadline(),
+        Some(Instant::ZERO + Duration::from_secs(110))
+    );
 }
