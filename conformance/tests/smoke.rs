@@ -12,7 +12,10 @@ fn modern_and_legacy_answer() {
     let new = PeerConfig::stdio("new", "new", Vec::<String>::new());
     let config = Config::new(vec![new, old]);
     let legacy = mcp_fake_server::LegacyVersion::LATEST;
-    let servers = vec![("new".into(), Script::modern()), ("old".into(), Script::legacy(legacy))];
+    let servers = vec![
+        ("new".into(), Script::modern()),
+        ("old".into(), Script::legacy(legacy)),
+    ];
     let mut world = World::new(config, Identity::default(), servers);
     world.connect();
     let settled = world.run(Operation::new(Request::Settle));

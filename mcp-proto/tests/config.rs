@@ -1,9 +1,10 @@
 //! Configuration files as people write them (R110, R100, R17, R18).
 
 use mcp_proto::config::{
-    Config, DEFAULT_ENV_ALLOW, EraChoice, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig,
-    Program, Secret, SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
+    Config, DEFAULT_ENV_ALLOW, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig, Program,
+    Secret, SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
 };
+use mcp_proto::negotiation::EraSetting;
 use mcp_proto::{Duration, Error, ErrorKind, Version};
 use proptest::prelude::*;
 
@@ -121,7 +122,7 @@ fn every_setting_is_read() {
         StdioConfig::new("x", [] as [&str; 0]).env_allow([""; 0]),
     );
     expected.allow_legacy = true;
-    expected.era = EraChoice::Legacy;
+    expected.era = EraSetting::Legacy;
     expected.legacy_versions = vec![Version::V2025_11_25, Version::V2024_11_05];
     expected.legacy_session = Some(false);
     expected.probe_timeout = Duration::from_millis(1);
@@ -161,7 +162,7 @@ fn every_setting_is_read() {
 fn the_defaults_are_safe() {
     let found = peer(r#""command":"x","env":null"#);
     assert!(!found.allow_legacy && found.validate_capabilities && !found.pin_tools);
-    assert_eq!(found.era, EraChoice::Auto);
+    assert_eq!(found.era, EraSetting::Auto);
     assert_eq!(found.legacy_versions.len(), 4);
     assert_eq!(found.probe_timeout, Duration::from_secs(10));
     assert_eq!(found.timeout, Duration::from_secs(60));

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use mcp_fake_server::{FakeServer, Input, Output, Script};
 use mcp_proto::config::Config;
 use mcp_proto::{
-    Action, Client, Duration, Ended, Event, Exit, Identity, Instant, LinkId, News, Operation, OperationId,
+    Action, Client, Duration, Ended, Event, Exit, Identity, Instant, LinkId, News, Operation,
+    OperationId,
 };
 
 /// How a process is made: a script for each peer, by its name, and one for each later life.
@@ -37,7 +38,9 @@ impl World {
     /// A world with a client of this configuration, whose peers (in its order) run these scripts.
     #[must_use]
     pub fn new(config: Config, identity: Identity, servers: Vec<(String, Script)>) -> Self {
-        let pinned = config.pin(&mut |_| None, &mut |program| Some(format!("/bin/{}", program.command)));
+        let pinned = config.pin(&mut |_| None, &mut |program| {
+            Some(format!("/bin/{}", program.command))
+        });
         let now = Instant::ZERO;
         Self {
             client: Client::new(pinned, identity, now),
@@ -90,15 +93,19 @@ impl World {
     pub fn run(&mut self, operation: Operation) -> Result<Ended, mcp_proto::Error> {
         let id = self.submit(operation)?;
         self.run_until_ended(id).ok_or_else(|| {
-            mcp_proto::Error::general(mcp_proto::error::Cause::Usage("the operation never ended".into()))
+            mcp_proto::Error::general(mcp_proto::error::Cause::Usage(
+                "the operation never ended".into(),
+            ))
         })
     }
 
     /// Lets time pass to the next moment at which something is due; `false` when nothing is.
     pub fn step(&mut self) -> bool {
-        let servers = self.links.values().filter(|life| !life.exited).filter_map(|life| {
-            life.server.poll_timeout().map(|due| life.born + due)
-        });
+        let servers = self
+            .links
+            .values()
+            .filter(|life| !life.exited)
+            .filter_map(|life| life.server.poll_timeout().map(|due| life.born + due));
         let Some(next) = servers.chain(self.client.poll_timeout()).min() else {
             return false;
         };
@@ -149,9 +156,18 @@ impl World {
                 let Some((_, script)) = self.servers.get(link.peer.index()) else {
                     return;
                 };
-                let script = if link.serial > 1 { script.clone().respawned() } else { script.clone() };
+                let script = if link.serial > 1 {
+                    script.clone().respawned()
+                } else {
+                    script.clone()
+                };
                 let server = FakeServer::new(script);
-                let life = Life { server, born: self.now, reading: true, exited: false };
+                let life = Life {
+                    server,
+                    born: self.now,
+                    reading: true,
+                    exited: false,
+                };
                 self.links.insert(link, life);
                 self.client.handle(Event::LinkOpened { link }, self.now);
                 self.feed(link, None);
@@ -160,9 +176,18 @@ impl World {
                 for line in String::from_utf8_lossy(&bytes).lines() {
                     self.note(format!("{} {link} ⇒ {line}", self.now));
                 }
-                let reading = self.links.get(&link).is_some_and(|life| life.reading && !life.exited);
+                let reading = self
+                    .links
+                    .get(&link)
+                    .is_some_and(|life| life.reading && !life.exited);
                 if reading {
-                    self.client.handle(Event::LinkWritten { link, spent: Vec::new() }, self.now);
+                    self.client.handle(
+                        Event::LinkWritten {
+                            link,
+                            spent: Vec::new(),
+                        },
+                        self.now,
+                    );
                     self.feed(link, Some(Input::Bytes(&bytes)));
                 }
             }
@@ -171,7 +196,11 @@ impl World {
                 self.feed(link, Some(Input::Eof));
             }
             Action::Terminate { link, force } => {
-                self.note(format!("{} → terminate {link}{}", self.now, if force { " (kill)" } else { "" }));
+                self.note(format!(
+                    "{} → terminate {link}{}",
+                    self.now,
+                    if force { " (kill)" } else { "" }
+                ));
                 if force {
                     self.exit(link, Exit::Signal(9));
                 }
@@ -195,16 +224,32 @@ impl World {
         };
         let age = self.now.since(life.born);
         life.server.handle(input.unwrap_or(Input::Tick), age);
-        while let Some(output) = self.links.get_mut(&link).and_then(|life| life.server.poll_output()) {
+        while let Some(output) = self
+            .links
+            .get_mut(&link)
+            .and_then(|life| life.server.poll_output())
+        {
             match output {
                 Output::Stdout(bytes) => {
                     for line in String::from_utf8_lossy(&bytes).lines() {
                         self.note(format!("{} {link} ⇐ {line}", self.now));
                     }
-                    self.client.handle(Event::LinkData { link, bytes: &bytes }, self.now);
+                    self.client.handle(
+                        Event::LinkData {
+                            link,
+                            bytes: &bytes,
+                        },
+                        self.now,
+                    );
                 }
                 Output::Stderr(bytes) => {
-                    self.client.handle(Event::LinkStderr { link, bytes: &bytes }, self.now);
+                    self.client.handle(
+                        Event::LinkStderr {
+                            link,
+                            bytes: &bytes,
+                        },
+                        self.now,
+                    );
                 }
                 Output::Exit(code) => self.exit(link, Exit::Code(code)),
                 Output::StopReading | Output::CloseStdin => {
@@ -222,7 +267,8 @@ impl World {
             life.exited = true;
             self.note(format!("{} {link} {exit}", self.now));
             self.client.handle(Event::LinkEnded { link }, self.now);
-            self.client.handle(Event::LinkExited { link, exit }, self.now);
+            self.client
+                .handle(Event::LinkExited { link, exit }, self.now);
         }
     }
 }

@@ -38,7 +38,7 @@ impl Sha256Hex {
         core::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    fn finish(hasher: Sha256) -> Self {
+    pub(crate) fn finish(hasher: Sha256) -> Self {
         let mut digits = [0; 64];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(hasher.finalize()) {
             pair.copy_from_slice(&[hex_digit(byte >> 4), hex_digit(byte & 0xf)]);
