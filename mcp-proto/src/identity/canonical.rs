@@ -23,7 +23,8 @@ use core::fmt;
 use core::ops::Range;
 
 use super::number;
-use super::text::{Unescaped, plain_len, push_char, string_at, unescape};
+use super::text::{Unescaped, push_char, string_at, unescape};
+use crate::wire::scan::plain_len;
 
 /// Deepest nesting that can be asked for: more than any text needs, and safe on any stack.
 pub const DEPTH_CEILING: usize = 256;
