@@ -264,6 +264,10 @@ impl<'a> Draft<'a> {
                 return Err(Fault::new(Violation::DuplicateMember, "in result"));
             }
             (Some(ResultDraft::Object { members, .. }), None) => Answer::Result(members),
+            (Some(ResultDraft::Unread(value)), None) if value.get().starts_with('{') => {
+                let detail = "the name of a member of result has an escape that stands for no text";
+                return Err(Fault::new(Violation::MalformedResult, detail));
+            }
             (Some(ResultDraft::Unread(value)), None) => {
                 return Err(fault_about(
                     Violation::ResultNotObject,
