@@ -2,9 +2,10 @@
 
 use mcp_proto::Version;
 use mcp_proto::identity::{
-    CallerMeta, LogLevel, MetaError, MetaTemplate, ModernRequest, Params, ProgressToken, Sha256Hex,
+    CallerMeta, MetaError, MetaTemplate, ModernRequest, Params, ProgressToken, Sha256Hex,
     TraceContext, control_span_id, encode_legacy, encode_notification, keys, span_id, trace_id,
 };
+use mcp_proto::types::LogLevel;
 use mcp_proto::wire::{Json, Message, envelope};
 use proptest::prelude::*;
 use serde_json::{Value, json};
