@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcp_proto::error::Cause;
 use mcp_proto::{Options, Outcome};
 
-use super::{LONG, among_others, answered, call, cat, client, eventually, facts, shell};
+use super::{LONG, alone, among_others, answered, call, cat, client, eventually, facts, shell};
 use crate::PendingEvent;
 
 /// A server that answers `hold` never, and everything else at once.
@@ -235,4 +235,45 @@ fn close_ends_the_waits_of_all_threads() {
         let ids: BTreeSet<_> = ended.iter().map(|ended| ended.operation).collect();
         assert_eq!(ids.len(), 16);
     });
+}
+
+/// Nothing to do and no deadline: no thread of ours runs, not even now and then.
+#[test]
+fn an_idle_client_does_not_wake_up() {
+    let _process = alone();
+    let client = client([cat(), shell("exec sleep 60")]);
+    client.run(call("hello")).unwrap();
+    let asleep = || client.shared().with(|state| state.leader_sleeps_for_ever());
+    eventually("the keeper leads", asleep);
+    let (before, pause) = (switches(), Duration::from_millis(150));
+    assert!(
+        before.len() >= 3,
+        "the keeper and a thread for each child: {before:?}"
+    );
+    thread::sleep(pause);
+    assert_eq!(switches(), before);
+}
+
+/// How often each of the driver's threads was put to sleep.
+fn switches() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let all = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
+    let ours = all.filter(|status| status.starts_with("Name:\tmcp-"));
+    let line = |status: String| {
+        Some(
+            status
+                .lines()
+                .find(|line| line.starts_with("voluntary"))?
+                .to_owned(),
+        )
+    };
+    ours.filter_map(line).collect()
+}
+
+#[test]
+fn handles_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<crate::Client>();
+    shared::<crate::Pending>();
+    shared::<crate::Listener>();
 }
