@@ -38,10 +38,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Ready streams by the name of their peer.
-pub type Streams = BTreeMap<String, UnixStream>;
+pub(crate) type Streams = BTreeMap<String, UnixStream>;
 
 /// Starts a client. Nothing moves until the future is polled.
-pub fn start(
+pub(crate) fn start(
     config: Config,
     identity: Identity,
     streams: Streams,
@@ -67,11 +67,11 @@ pub fn start(
 }
 
 /// The application's handle. Dropping it without [`Host::close`] kills every process.
-pub struct Host(Arc<Mutex<State>>);
+pub(crate) struct Host(Arc<Mutex<State>>);
 
 impl Host {
     /// Starts an operation; its end is kept until [`Host::ended`] fetches it.
-    pub fn submit(&self, operation: Operation) -> Result<OperationId, Error> {
+    pub(crate) fn submit(&self, operation: Operation) -> Result<OperationId, Error> {
         self.command(|state, now| {
             let id = state.core.submit(operation, now)?;
             state.ended.insert(id, None);
@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// How an operation ended.
-    pub async fn ended(&self, operation: OperationId) -> Ended {
+    pub(crate) async fn ended(&self, operation: OperationId) -> Ended {
         let taken = |state: &mut State| state.ended.get_mut(&operation).and_then(Option::take);
         let ended = self.until(taken).await;
         self.command(|state, _| state.ended.remove(&operation));
@@ -88,14 +88,14 @@ impl Host {
     }
 
     /// Ends everything in bounded time.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.command(|state, now| state.core.close(now));
         self.until(|state| state.core.is_closed().then_some(()))
             .await;
     }
 
     /// The next change notifications of a listening operation; none once it has ended.
-    pub async fn notifications(&self, operation: OperationId) -> Vec<Notification> {
+    pub(crate) async fn notifications(&self, operation: OperationId) -> Vec<Notification> {
         let taken = self.until(|state| {
             let taken = state.core.take_notifications(operation);
             let listens = matches!(state.ended.get(&operation), Some(None));
@@ -107,7 +107,7 @@ impl Host {
     }
 
     /// Takes the progress reports of an operation that came so far.
-    pub fn progress(&self, operation: OperationId) -> Vec<ProgressUpdate> {
+    pub(crate) fn progress(&self, operation: OperationId) -> Vec<ProgressUpdate> {
         lock(&self.0)
             .progress
             .remove(&operation)
@@ -115,16 +115,16 @@ impl Host {
     }
 
     /// Does something at the present time and lets the driver perform what follows.
-    pub fn command<T>(&self, command: impl FnOnce(&mut State, Instant) -> T) -> T {
+    pub(crate) fn command<T>(&self, command: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut state = lock(&self.0);
         let now = state.now();
         let outcome = command(&mut state, now);
-        state.driver.take().map_or((), Waker::wake);
+        state.driver.take().into_iter().for_each(Waker::wake);
         outcome
     }
 
     /// Waits until something has a value; it is asked again after whatever was delivered.
-    pub async fn until<T>(&self, mut value: impl FnMut(&mut State) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&self, mut value: impl FnMut(&mut State) -> Option<T>) -> T {
         poll_fn(|cx| {
             let mut state = lock(&self.0);
             match value(&mut state) {
@@ -144,13 +144,13 @@ impl Drop for Host {
         let mut state = lock(&self.0);
         state.links.clear();
         state.abandoned = true;
-        state.driver.take().map_or((), Waker::wake);
+        state.driver.take().into_iter().for_each(Waker::wake);
     }
 }
 
 /// Everything behind the lock.
-pub struct State {
-    pub core: Client,
+pub(crate) struct State {
+    pub(crate) core: Client,
     epoch: std::time::Instant,
     streams: Streams,
     links: BTreeMap<LinkId, Link>,
@@ -201,7 +201,9 @@ impl State {
     }
 
     fn with(&mut self, link: LinkId, act: impl FnOnce(&mut Link)) {
-        self.links.get_mut(&link).map_or((), act);
+        if let Some(life) = self.links.get_mut(&link) {
+            act(life);
+        }
     }
 
     fn open(&mut self, link: LinkId, target: &LinkTarget) {
@@ -320,7 +322,8 @@ struct Link {
     exit: Option<Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send>>>,
     /// The outstanding write, and how much of it is done.
     unsent: Option<(Vec<u8>, usize)>,
-    /// The process group; its number cannot be given away while a member lives.
+    /// The process group. Its number stays taken while a member lives; if the last one ends, the core
+    /// has the link released at once.
     group: Option<Pid>,
     socket: Option<UnixStream>,
 }
@@ -331,9 +334,9 @@ impl Link {
         let mut command = std::process::Command::new(&plan.program);
         command.args(&plan.args).env_clear().process_group(0);
         command.envs(plan.env.iter().map(|(name, value)| (name, value.expose())));
-        plan.cwd
-            .iter()
-            .for_each(|cwd| drop(command.current_dir(cwd)));
+        if let Some(cwd) = &plan.cwd {
+            command.current_dir(cwd);
+        }
         let mut command = async_process::Command::from(command);
         command
             .stdin(Stdio::piped())
@@ -374,7 +377,8 @@ impl Link {
                 Ok(count) if count > 0 => *done += count,
                 refused => {
                     self.unsent = None;
-                    return Poll::Ready(refused.and(Err(io::ErrorKind::WriteZero.into())));
+                    let zero = || io::Error::from(io::ErrorKind::WriteZero);
+                    return Poll::Ready(Err(refused.err().unwrap_or_else(zero)));
                 }
             }
         }

@@ -97,7 +97,7 @@ macro_rules! host {
             impl Runtime for Here {
                 const NAME: &'static str = stringify!($name);
                 fn spawn(future: impl Future<Output = ()> + Send + 'static) {
-                    let _ = $spawn(future);
+                    $spawn(future);
                 }
                 fn block_on<T>(future: impl Future<Output = T>) -> T {
                     $block_on(future)
@@ -114,10 +114,18 @@ macro_rules! host {
 
 host!(
     bare,
-    |future| std::thread::spawn(|| future::block_on(future)),
+    |future| drop(std::thread::spawn(|| future::block_on(future))),
     future::block_on
 );
-host!(smol, |future| ::smol::spawn(future).detach(), ::smol::block_on);
+host!(
+    smol,
+    |future| ::smol::spawn(future).detach(),
+    ::smol::block_on
+);
 // async-std is discontinued (RUSTSEC-2025-0052): used on purpose, to prove that a host that still runs on
 // it can embed the core.
-host!(async_std, ::async_std::task::spawn, ::async_std::task::block_on);
+host!(
+    async_std,
+    |future| drop(::async_std::task::spawn(future)),
+    ::async_std::task::block_on
+);

@@ -53,7 +53,7 @@ pub(super) fn every_type_of_content_arrives(stage: &Stage<'_>) {
         kinds,
         [
             "text text",
-            "image image/png 92",
+            "image image/png 96",
             "audio audio/wav 60",
             "resource fake://text/readme",
             "link fake://blob/pixel pixel",
