@@ -1,6 +1,7 @@
 //! Requests that await their response.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::ids::OperationId;
 
@@ -73,10 +74,13 @@ impl Requests {
         self.pending.len()
     }
 
-    /// Forgets what belongs to the negotiation.
-    pub(super) fn forget_negotiation(&mut self) {
+    /// The requests of the negotiation that are pending.
+    pub(super) fn of_negotiation(&self) -> Vec<(u64, Owner)> {
         self.pending
-            .retain(|_, pending| !matches!(pending.owner, Owner::Probe(_) | Owner::Handshake));
+            .iter()
+            .filter(|(_, pending)| matches!(pending.owner, Owner::Probe(_) | Owner::Handshake))
+            .map(|(id, pending)| (*id, pending.owner))
+            .collect()
     }
 
     /// Forgets everything: the link is lost.
