@@ -76,7 +76,7 @@ impl Peer {
 
     fn can_start(&self) -> bool {
         matches!(self.phase, Phase::Ready | Phase::Failed(_))
-            && self.requests.len() < self.config.limits.in_flight
+            && self.requests.in_flight() < self.config.limits.in_flight
             && self.is_linked()
     }
 
