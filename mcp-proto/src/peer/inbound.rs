@@ -88,7 +88,7 @@ impl Peer {
     }
 
     fn on_response(&mut self, response: &Response<'_>, now: Instant) {
-        let id = response.id.as_u64();
+        let id = response.id.as_u64().filter(|id| self.is_awaited(*id));
         let Some((id, pending)) =
             id.and_then(|id| self.requests.get(id).map(|pending| (id, pending)))
         else {
@@ -110,6 +110,23 @@ impl Peer {
                 self.requests.take(id);
             }
         }
+    }
+
+    /// Whether a request of this id awaits its answer. One that still waits to be written does not: the
+    /// server can only have guessed its id, and it leaves whatever is said about it.
+    fn is_awaited(&self, id: u64) -> bool {
+        self.requests.get(id).is_some() && !self.is_unsent(id)
+    }
+
+    fn is_unsent(&self, id: u64) -> bool {
+        self.link.as_ref().is_some_and(|link| link.outbox.holds(id))
+    }
+
+    /// The request that a broken message concerns: the one that it names, else the only one there is.
+    fn concerned(&self, named: Option<u64>) -> Option<u64> {
+        named
+            .filter(|id| self.is_awaited(*id))
+            .or_else(|| self.requests.only().filter(|id| !self.is_unsent(*id)))
     }
 
     /// A response to nothing that is awaited: counted and dropped, it is never matched by guess.
@@ -147,8 +164,7 @@ impl Peer {
     /// A broken message: it concerns the request that it names, or the only one there is.
     fn on_rejected(&mut self, rejected: Rejected, now: Instant) {
         self.degrade(&rejected.fault);
-        let id = rejected.id.filter(|id| self.requests.get(*id).is_some());
-        let Some(id) = id.or_else(|| self.requests.only()) else {
+        let Some(id) = self.concerned(rejected.id) else {
             return;
         };
         let Some(pending) = self.requests.get(id) else {
@@ -179,8 +195,7 @@ impl Peer {
     /// A line over the limit: the reader is in step again at the next newline.
     fn on_too_long(&mut self, prefix: &[u8], now: Instant) {
         let max = self.config.limits.line_bytes as u64;
-        let id = wire::salvage_id(prefix).filter(|id| self.requests.get(*id).is_some());
-        let Some(id) = id.or_else(|| self.requests.only()) else {
+        let Some(id) = self.concerned(wire::salvage_id(prefix)) else {
             self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
             return;
         };
@@ -254,10 +269,16 @@ impl Peer {
         let Some(operation) = token.map(OperationId::new) else {
             return false;
         };
-        let Some(active) = self.operations.get_mut(&operation) else {
+        let sent = self
+            .operations
+            .get(&operation)
+            .and_then(|active| active.request_id())
+            .is_some_and(|request| !self.is_unsent(request));
+        let Some(active) = self.operations.get_mut(&operation).filter(|_| sent) else {
             return false;
         };
         if !active.options.progress
+            || !matches!(active.stage, Stage::Requested { .. })
             || active
                 .progress
                 .is_some_and(|last| progress.progress <= last)
