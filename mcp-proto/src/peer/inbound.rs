@@ -33,13 +33,22 @@ impl Peer {
             .bytes_received
             .saturating_add(bytes.len() as u64);
         let mut lines = framer.feed(bytes);
-        while let Some(line) = lines.next() {
+        // A line may be the last one that counts: the same as if the rest had come in another chunk.
+        while self.listens_to(link)
+            && let Some(line) = lines.next()
+        {
             self.on_line(line, now);
         }
         drop(lines);
         if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {
             current.framer = Some(framer);
         }
+    }
+
+    /// Whether what comes from this link counts: facts about dead links change nothing.
+    fn listens_to(&self, link: LinkId) -> bool {
+        let current = self.link.as_ref().filter(|current| current.id == link);
+        current.is_some_and(|current| current.is_listening())
     }
 
     /// The output ended: what stands there without its newline may still be a whole message.
@@ -52,13 +61,12 @@ impl Peer {
         }
     }
 
-    /// The framer of the current link, while its data count: facts about dead links change nothing.
+    /// The framer of the current link, while its data count.
     fn take_framer(&mut self, link: LinkId) -> Option<LineBuffer> {
-        let current = self
-            .link
-            .as_mut()
-            .filter(|current| current.id == link && current.is_listening())?;
-        current.framer.take()
+        if !self.listens_to(link) {
+            return None;
+        }
+        self.link.as_mut()?.framer.take()
     }
 
     fn on_line(&mut self, line: Line<'_>, now: Instant) {
