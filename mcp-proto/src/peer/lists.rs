@@ -14,8 +14,8 @@ use crate::cache::{CacheKind, Ticket};
 use crate::error::{Cause, Ran};
 use crate::identity::Params;
 use crate::ids::{OperationId, PeerId};
-use crate::manifest::{List, Listing, Rejection, Step};
-use crate::operation::{Listed, Outcome, Reply, Request};
+use crate::manifest::{Installed, List, Listing, Rejection, Step};
+use crate::operation::{Listed, News, Outcome, Reply, Request};
 use crate::time::Instant;
 use crate::types::{
     CacheHint, Entry, ListFault, ListPage, Prompt, ReadResourceResult, Resource, ResourceTemplate,
@@ -186,7 +186,13 @@ impl Peer {
 
     /// Puts a new manifest in force and reports what is wrong with it (R21, R22).
     fn install(&mut self, list: List<Tool>) {
-        let _ = self.manifest.install(list, |_| None);
+        let known = self.manifest.is_known();
+        let installed = self.manifest.install(list, |_| None);
+        let changed = matches!(installed, Installed::Replaced(changes) if !changes.is_empty());
+        // The first reading is announced when the peer has settled.
+        if known && changed {
+            self.deliver(News::PeerChanged { peer: self.id });
+        }
         let faults: Vec<_> = self
             .manifest
             .rejected()
