@@ -129,7 +129,8 @@ pub(super) fn an_input_request_is_answered_by_a_second_call(stage: &Stage<'_>) {
     let mut setup = Setup::of(vec![stage.modern("a")]);
     let info = json!({"name": "conformance", "version": "1"});
     let capabilities = json!({"elicitation": {}});
-    setup.identity = Identity::new(Json::from(info), Json::from(capabilities));
+    setup.identity = Identity::new(Json::from(info), Json::from(capabilities))
+        .unwrap_or_else(|error| panic!("{error}"));
     let client = stage.start(setup);
     let required = match client.run(call("a", "ask", json!({}))).outcome {
         Outcome::InputRequired(required) => required,
