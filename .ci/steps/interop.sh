@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Servers that other people wrote, at pinned versions.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source .ci/lib.sh
+
+needs interop "there is no interop runner yet" has_target conformance bin interop
+status=0
+bash conformance/interop/install.sh || status=$?
+((status == 0 || status == 75)) || fail "the reference servers could not be installed"
+needs registries "npm or PyPI cannot be reached" test "$status" -eq 0
+cargo run --locked --release -p conformance --features interop --bin interop
