@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
 needs interop "there is no interop runner yet" has_target conformance bin interop
+needs demo "the interop runner drives mcp-harness, which is not there yet" has_target mcp-driver-tokio bin mcp-harness
 install_missing python3:python3-venv node:nodejs npm:npm
 status=0
 bash conformance/interop/install.sh || status=$?
