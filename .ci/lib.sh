@@ -3,7 +3,7 @@
 
 # The same everywhere: no colours to parse around, no snapshot accepted, no incremental artefacts.
 export CARGO_INCREMENTAL=0 CARGO_NET_RETRY=5 CARGO_TERM_COLOR=never CARGO_TERM_PROGRESS_WHEN=never
-export INSTA_UPDATE=no PROPTEST_DISABLE_FAILURE_PERSISTENCE=1
+export TERM=dumb INSTA_UPDATE=no PROPTEST_DISABLE_FAILURE_PERSISTENCE=1
 [[ ! -d ${HOME:-/root}/.cargo/bin ]] || export PATH="${HOME:-/root}/.cargo/bin:$PATH"
 
 fail() {
@@ -19,7 +19,7 @@ need() {
 # skip REASON: ends the step. The summary shows the reason.
 skip() {
     echo "ci: skipped: $*"
-    [[ -z ${CI_TMP:-} ]] || echo "$*" >"$CI_TMP/skipped"
+    [[ -z ${CI_TMP:-} ]] || echo "$*" >"$CI_TMP/note"
     exit 0
 }
 
