@@ -5,6 +5,7 @@
 //! ([`Error::kind`]: the same words as in the binary's JSON).
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -114,6 +115,8 @@ pub struct Error {
     pub cause: Cause,
     /// Whether the request may have been executed.
     pub ran: Ran,
+    /// What to do, where more is known than [`Cause::remedy`] can say; see [`Error::remedy`].
+    pub advice: Option<String>,
 }
 
 /// What happened, with what the caller needs to act.
@@ -253,6 +256,7 @@ impl Error {
             peer: Some(peer.into()),
             cause,
             ran: Ran::No,
+            advice: None,
         }
     }
 
@@ -263,6 +267,7 @@ impl Error {
             peer: None,
             cause,
             ran: Ran::No,
+            advice: None,
         }
     }
 
@@ -270,6 +275,22 @@ impl Error {
     #[must_use]
     pub fn ran(mut self, ran: Ran) -> Self {
         self.ran = ran;
+        self
+    }
+
+    /// The same error with advice of its own: a sentence, or the beginning of one. Nothing changes when
+    /// it is empty.
+    #[must_use]
+    pub fn advise(mut self, advice: &str) -> Self {
+        let mut letters = advice.chars();
+        if let Some(first) = letters.next() {
+            let stop = if advice.ends_with('.') { "" } else { "." };
+            self.advice = Some(format!(
+                "{}{}{stop}",
+                first.to_uppercase(),
+                letters.as_str()
+            ));
+        }
         self
     }
 

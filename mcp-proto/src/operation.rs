@@ -177,6 +177,18 @@ pub struct ProgressUpdate {
     pub message: Option<String>,
 }
 
+impl ProgressUpdate {
+    /// An update without total and message.
+    #[must_use]
+    pub const fn new(progress: f64) -> Self {
+        Self {
+            progress,
+            total: None,
+            message: None,
+        }
+    }
+}
+
 /// How an operation ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
@@ -207,7 +219,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To [`Request::ListTools`]: sorted by canonical name without a peer, else in the server's order.
+    /// To [`Request::ListTools`]: sorted by name, which is the canonical one without a peer (R80).
     Tools(Vec<Listed<Tool>>),
     /// To [`Request::ListResources`].
     Resources(Vec<Listed<Resource>>),

@@ -10,7 +10,7 @@ impl Error {
     /// What to do about it, in one sentence.
     #[must_use]
     pub fn remedy(&self) -> String {
-        self.cause.remedy()
+        self.advice.clone().unwrap_or_else(|| self.cause.remedy())
     }
 }
 

@@ -85,8 +85,10 @@ impl Client {
             })
             .collect();
         Self {
+            // The first of a name has it; others fail by themselves.
             by_name: peers
                 .iter()
+                .rev()
                 .map(|peer| (peer.name().to_string(), peer.id()))
                 .collect(),
             peers,

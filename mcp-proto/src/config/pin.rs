@@ -1,5 +1,7 @@
 //! From what is configured to what is opened: decided once, before any process exists.
 
+use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -37,8 +39,17 @@ impl Config {
         find: &mut dyn FnMut(Program<'_>) -> Option<String>,
     ) -> Pinned {
         let harness = self.harness;
+        let mut names = BTreeSet::new();
         let mut pin = |config: PeerConfig| {
             let target = match &config.transport {
+                _ if !names.insert(config.name.clone()) => Err(Cause::Config(format!(
+                    "two peers have the name {:?}",
+                    config.name
+                ))),
+                _ if config.validate().is_err() => Err(Cause::Config(format!(
+                    "{:?} cannot be the name of a peer",
+                    config.name
+                ))),
                 Transport::Stdio(stdio) => stdio
                     .plan(harness.allow_spawn.as_deref(), env, find)
                     .map(LinkTarget::Process),

@@ -115,6 +115,18 @@ impl MetaTemplate {
         })
     }
 
+    /// The shared part without any capability: what a request must have at least.
+    pub(crate) fn bare(version: Version) -> Self {
+        let mut out = Vec::new();
+        let mut meta = ObjectWriter::new(&mut out);
+        meta.string(keys::PROTOCOL_VERSION, version.as_str())
+            .raw(keys::CLIENT_CAPABILITIES, "{}");
+        out.remove(0);
+        Self {
+            members: String::from_utf8(out).unwrap_or_default(),
+        }
+    }
+
     /// Appends a request as one line.
     pub fn encode(&self, out: &mut Vec<u8>, request: &ModernRequest<'_>) {
         let params = request.params.map_or("", Params::members);

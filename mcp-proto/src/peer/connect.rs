@@ -195,12 +195,11 @@ impl Peer {
             match command {
                 Command::Declare(_) => {}
                 Command::SendProbe { attempt, version } => {
-                    if self.adopt(version) {
-                        let owner = Owner::Probe(attempt);
-                        self.send_control(owner, "server/discover", None, Extra::default());
-                    }
+                    self.adopt(version);
+                    let owner = Owner::Probe(attempt);
+                    self.send_control(owner, "server/discover", None, Extra::default());
                 }
-                Command::BeginHandshake => self.begin_handshake(),
+                Command::BeginHandshake => self.begin_handshake(now),
                 Command::Respawn => {
                     self.retire_link(now);
                     if let Err(error) = self.open_link() {
@@ -209,34 +208,27 @@ impl Peer {
                 }
                 Command::Established(verdict) => self.establish(verdict, now),
                 Command::Fail(failure) => {
-                    let error = self.error(failure.cause);
+                    let error = self.error(failure.cause).advise(&failure.remedy);
                     self.fail(error, now);
                 }
             }
         }
     }
 
-    /// Speaks a modern revision from now on; `false` when the application's identity is no JSON object.
-    pub(super) fn adopt(&mut self, version: Version) -> bool {
-        match Speech::modern(version, &self.config, &self.identity) {
-            Ok(speech) => {
-                self.speech = speech;
-                true
-            }
-            Err(error) => {
-                let cause = Cause::Config(format!("the client's identity cannot be sent: {error}"));
-                self.negotiation
-                    .handle(negotiation::Event::Unreachable(cause), Instant::ZERO);
-                false
-            }
-        }
+    /// Speaks a modern revision from now on.
+    pub(super) fn adopt(&mut self, version: Version) {
+        let alias = self.config.compat_capabilities_alias;
+        let template = self
+            .identity
+            .template(version, self.config.send_client_info, alias);
+        self.speech = Speech::Modern(template);
     }
 
-    fn begin_handshake(&mut self) {
+    fn begin_handshake(&mut self, now: Instant) {
         // Nothing that a server could ask for is declared: nobody would answer.
         let capabilities = Json::from(serde_json::json!({}));
         let versions = &self.config.legacy_versions;
-        match legacy::Handshake::new(versions, &capabilities, &self.identity.client_info) {
+        match legacy::Handshake::new(versions, &capabilities, self.identity.client_info()) {
             Ok(handshake) => {
                 self.speech = Speech::Legacy;
                 let request = handshake.request();
@@ -244,9 +236,8 @@ impl Peer {
                 self.send_message(Owner::Handshake, &request);
             }
             Err(error) => {
-                let cause = Cause::Config(error.to_string());
-                self.negotiation
-                    .handle(negotiation::Event::Unreachable(cause), Instant::ZERO);
+                let error = self.error(Cause::Config(error.to_string()));
+                self.fail(error, now);
             }
         }
     }
@@ -331,7 +322,11 @@ impl Peer {
             Verdict::Legacy { .. } => {
                 let message = legacy::Handshake::initialized();
                 self.notify(message.method, None);
-                if let Some(level) = self.identity.log_level.filter(|_| self.declares_logging()) {
+                if let Some(level) = self
+                    .identity
+                    .log_level()
+                    .filter(|_| self.declares_logging())
+                {
                     self.send_message(Owner::Nobody, &legacy::set_level(level.as_str()));
                 }
             }

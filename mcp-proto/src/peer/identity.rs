@@ -2,28 +2,44 @@
 
 use alloc::vec::Vec;
 
+use crate::identity::{MetaError, MetaTemplate};
 use crate::types::object::member;
 use crate::types::{InputMethod, LogLevel};
+use crate::version::Version;
 use crate::wire::Json;
 
 /// Who the application is, as servers are told.
+///
+/// ```
+/// use mcp_proto::{Identity, wire::Json};
+/// let info = Json::parse(r#"{"name":"my-agent","version":"1.0"}"#).unwrap();
+/// let capabilities = Json::parse(r#"{"elicitation":{"form":{}}}"#).unwrap();
+/// assert!(Identity::new(info.clone(), capabilities).is_ok());
+/// assert!(Identity::new(info, Json::parse("[]").unwrap()).is_err());
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Identity {
-    /// `clientInfo`: a JSON object with at least `name` and `version`.
-    pub client_info: Json,
-    /// `clientCapabilities` for requests of the modern era: a JSON object, `{}` for none.
-    pub capabilities: Json,
-    /// The least severe log messages that servers shall send; `None` asks for none (R42).
-    pub log_level: Option<LogLevel>,
+    client_info: Json,
+    capabilities: Json,
+    log_level: Option<LogLevel>,
     declared: Vec<InputMethod>,
 }
 
 impl Identity {
-    /// An identity from two JSON objects. Input requests are accepted for the capabilities declared
-    /// here, and refused for others (R30).
-    #[must_use]
-    pub fn new(client_info: Json, capabilities: Json) -> Self {
+    /// An identity from two JSON objects: `clientInfo`, with at least `name` and `version`, and the
+    /// `clientCapabilities` for requests of the modern era. Input requests are accepted for the
+    /// capabilities that are declared here, and refused for others (R30).
+    ///
+    /// # Errors
+    /// [`MetaError`] when one of them is no object, or has a member twice.
+    pub fn new(client_info: Json, capabilities: Json) -> Result<Self, MetaError> {
+        MetaTemplate::new(
+            Version::LATEST,
+            Some(&client_info),
+            &capabilities,
+            true,
+            None,
+        )?;
         let names = [
             ("elicitation", InputMethod::Elicitation),
             ("roots", InputMethod::Roots),
@@ -34,12 +50,32 @@ impl Identity {
             .filter(|(name, _)| member(capabilities.as_raw(), name).is_some())
             .map(|(_, method)| method)
             .collect();
-        Self {
+        Ok(Self {
             client_info,
             capabilities,
             log_level: None,
             declared,
-        }
+        })
+    }
+
+    /// The same, asking servers for log messages of this severity and above (R42). Without it they are
+    /// asked for none.
+    #[must_use]
+    pub const fn with_log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// `clientInfo`.
+    #[must_use]
+    pub const fn client_info(&self) -> &Json {
+        &self.client_info
+    }
+
+    /// The level that servers are asked for.
+    #[must_use]
+    pub const fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
     }
 
     /// Whether input of this kind was declared.
@@ -47,13 +83,26 @@ impl Identity {
     pub fn declares(&self, method: InputMethod) -> bool {
         self.declared.contains(&method)
     }
+
+    /// What every request of this revision carries.
+    pub(super) fn template(&self, version: Version, info: bool, alias: bool) -> MetaTemplate {
+        let info = info.then_some(&self.client_info);
+        let template = MetaTemplate::new(version, info, &self.capabilities, alias, self.log_level);
+        // Both objects were checked when this was made.
+        template.unwrap_or_else(|_| MetaTemplate::bare(version))
+    }
 }
 
 impl Default for Identity {
-    /// This library without any capability.
+    /// This library, without any capability.
     fn default() -> Self {
         let info =
             serde_json::json!({ "name": "mcp-harness", "version": env!("CARGO_PKG_VERSION") });
-        Self::new(Json::from(info), Json::from(serde_json::json!({})))
+        Self {
+            client_info: Json::from(info),
+            capabilities: Json::from(serde_json::json!({})),
+            log_level: None,
+            declared: Vec::new(),
+        }
     }
 }

@@ -148,7 +148,7 @@ impl Peer {
     fn on_rejected(&mut self, rejected: Rejected, now: Instant) {
         self.degrade(&rejected.fault);
         let id = rejected.id.filter(|id| self.requests.get(*id).is_some());
-        let Some(id) = id.or_else(|| self.requests.only()) else {
+        let Some(id) = id.or_else(|| self.only_awaited()) else {
             return;
         };
         let Some(pending) = self.requests.get(id) else {
@@ -176,11 +176,24 @@ impl Peer {
         }
     }
 
+    /// The only request whose answer is awaited, when there is exactly one: a broken message that names
+    /// no request can only concern it. An open subscription awaits nothing.
+    fn only_awaited(&self) -> Option<u64> {
+        self.requests.only(|owner| match owner {
+            Owner::Operation(operation) => self
+                .operations
+                .get(&operation)
+                .is_some_and(|active| active.clock.is_some()),
+            Owner::Probe(_) | Owner::Handshake => true,
+            Owner::Nobody => false,
+        })
+    }
+
     /// A line over the limit: the reader is in step again at the next newline.
     fn on_too_long(&mut self, prefix: &[u8], now: Instant) {
         let max = self.config.limits.line_bytes as u64;
         let id = wire::salvage_id(prefix).filter(|id| self.requests.get(*id).is_some());
-        let Some(id) = id.or_else(|| self.requests.only()) else {
+        let Some(id) = id.or_else(|| self.only_awaited()) else {
             self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
             return;
         };
@@ -282,7 +295,7 @@ impl Peer {
 
     /// A log message, where a level was asked for (R42).
     fn on_log(&mut self, params: Option<&RawValue>) -> bool {
-        let (Some(asked), Some(params)) = (self.identity.log_level, params) else {
+        let (Some(asked), Some(params)) = (self.identity.log_level(), params) else {
             return false;
         };
         let level = types::text_member(params, "level").and_then(|level| LogLevel::parse(&level));

@@ -14,8 +14,8 @@ use crate::cache::{CacheKind, Ticket};
 use crate::error::{Cause, Ran};
 use crate::identity::Params;
 use crate::ids::{OperationId, PeerId};
-use crate::manifest::{List, Listing, Rejection, Step};
-use crate::operation::{Listed, Outcome, Reply, Request};
+use crate::manifest::{Changes, Installed, List, Listing, Rejection, Step};
+use crate::operation::{Listed, News, Outcome, Reply, Request};
 use crate::time::Instant;
 use crate::types::{
     CacheHint, Entry, ListFault, ListPage, Prompt, ReadResourceResult, Resource, ResourceTemplate,
@@ -183,7 +183,15 @@ impl Peer {
 
     /// Puts a new manifest in force and reports what is wrong with it (R21, R22).
     fn install(&mut self, list: List<Tool>) {
-        let _ = self.manifest.install(list, |_| None);
+        let is_first = !self.manifest.is_known();
+        self.tools_changed = false;
+        if let Installed::Replaced(changes) = self.manifest.install(list, |_| None)
+            && !is_first
+            && !changes.is_empty()
+        {
+            self.note(describe(&changes));
+            self.deliver(News::PeerChanged { peer: self.id });
+        }
         let faults: Vec<_> = self
             .manifest
             .rejected()
@@ -282,6 +290,21 @@ impl Peer {
             manifest_digest: self.manifest.digest().unwrap_or_default().into(),
         }
     }
+}
+
+/// How the tools differ from those before, for the report (R21).
+fn describe(changes: &Changes) -> String {
+    let kinds = [
+        ("added", &changes.added),
+        ("removed", &changes.removed),
+        ("changed", &changes.changed),
+    ];
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(kind, names)| format!("{kind} {}", names.join(", ")))
+        .collect();
+    format!("the tools changed after the start: {}", kinds.join("; "))
 }
 
 /// A list under the server's own names.

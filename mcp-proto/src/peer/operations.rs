@@ -402,7 +402,10 @@ impl Peer {
             .as_ref()
             .is_some_and(|session| session.dialect.request_meta);
         match Version::newest_mutual_modern(&supported).filter(|_| modern) {
-            Some(version) => self.adopt(version),
+            Some(version) => {
+                self.adopt(version);
+                true
+            }
             None => false,
         }
     }

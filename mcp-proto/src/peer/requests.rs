@@ -63,10 +63,15 @@ impl Requests {
         id != 0 && id <= self.last
     }
 
-    /// The only pending request, when there is exactly one: what cannot be correlated concerns it.
-    pub(super) fn only(&self) -> Option<u64> {
-        let mut ids = self.pending.keys();
-        ids.next().copied().filter(|_| ids.next().is_none())
+    /// The only pending request of such an owner, when there is exactly one.
+    pub(super) fn only(&self, wanted: impl Fn(Owner) -> bool) -> Option<u64> {
+        let mut ids = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| wanted(pending.owner));
+        ids.next()
+            .map(|(id, _)| *id)
+            .filter(|_| ids.next().is_none())
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,17 +1,13 @@
 //! Messages on their way out.
 
-use alloc::sync::Arc;
-
 use super::Peer;
 use super::requests::Owner;
 use crate::config::{PeerConfig, Transport};
 use crate::identity::{
-    self, CallerMeta, CanonicalError, MetaError, MetaTemplate, ModernRequest, Params,
-    ProgressToken, TraceContext, TraceId,
+    self, CallerMeta, CanonicalError, MetaTemplate, ModernRequest, Params, ProgressToken,
+    TraceContext, TraceId,
 };
-use crate::peer::Identity;
 use crate::secret::Templated;
-use crate::version::Version;
 use crate::wire::{IdToken, Json, encode};
 
 /// How requests are written: the only two ways there are. A modern one always carries its `_meta`.
@@ -21,26 +17,6 @@ pub(super) enum Speech {
     Modern(MetaTemplate),
     /// As older revisions want it.
     Legacy,
-}
-
-impl Speech {
-    /// The modern way; fails when the identity holds no proper JSON objects.
-    pub(super) fn modern(
-        version: Version,
-        config: &PeerConfig,
-        identity: &Arc<Identity>,
-    ) -> Result<Self, MetaError> {
-        let info = config.send_client_info.then_some(&identity.client_info);
-        let alias = config.compat_capabilities_alias;
-        MetaTemplate::new(
-            version,
-            info,
-            &identity.capabilities,
-            alias,
-            identity.log_level,
-        )
-        .map(Self::Modern)
-    }
 }
 
 /// What goes into `_meta` beside the trace.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_proto::error::Cause;
 use mcp_proto::types::InputRequired;
 use mcp_proto::wire::Json;
-use mcp_proto::{Ended, Error, Operation, Options, Outcome, Reply, Request, ToolCall};
+use mcp_proto::{Ended, Error, Operation, Options, Outcome, Ran, Reply, Request, ToolCall};
 
 use crate::args::{Call, Global};
 use crate::exit::Exit;
@@ -184,11 +184,8 @@ fn too_many(ended: Ended) -> Ended {
         setting: "maxInputRounds",
         max: u64::from(ROUNDS_MAX),
     };
-    let error = Error {
-        peer: ended.peer.clone(),
-        cause,
-        ran: mcp_proto::Ran::Maybe,
-    };
+    let mut error = Error::general(cause).ran(Ran::Maybe);
+    error.peer = ended.peer.clone();
     Ended {
         outcome: Outcome::Failed(error),
         ..ended

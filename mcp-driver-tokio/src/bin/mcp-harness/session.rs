@@ -6,9 +6,8 @@ mod tokio;
 use std::sync::Arc;
 
 use mcp_proto::Diagnosis;
-use mcp_proto::wire::Json;
 use mcp_proto::{
-    Config, Ended, Error, Notification, Operation, OperationId, Outcome, Report, Request,
+    Config, Ended, Error, Identity, Notification, Operation, OperationId, Outcome, Report, Request,
 };
 
 use crate::args::Driver;
@@ -63,8 +62,8 @@ pub(crate) fn open(
     interrupt: &Interrupt,
 ) -> Result<Arc<dyn Session>, Failure> {
     let session: Arc<dyn Session> = match driver {
-        Driver::Tokio => Arc::new(tokio::Tokio::start(config)?),
-        Driver::Blocking => Arc::new(blocking::Blocking::start(config)?),
+        Driver::Tokio => Arc::new(tokio::Tokio::start(config, identity()?)?),
+        Driver::Blocking => Arc::new(blocking::Blocking::start(config, identity()?)?),
     };
     let other = Arc::clone(&session);
     interrupt.on_hit(move || other.close());
@@ -113,12 +112,18 @@ pub(crate) fn refused(error: Error) -> Ended {
     }
 }
 
-/// What servers are told about this program.
-fn client_info() -> Json {
-    serde_json::json!({"name": "mcp-harness", "version": env!("CARGO_PKG_VERSION")}).into()
-}
-
-/// What this program can do for servers: show what they ask, and pass the answer on.
-fn capabilities() -> Json {
-    serde_json::json!({"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}).into()
+/// What servers are told about this program: it shows what they ask for, and passes the answer on.
+fn identity() -> Result<Identity, Failure> {
+    let info = serde_json::json!({"name": "mcp-harness", "version": env!("CARGO_PKG_VERSION")});
+    let capabilities = serde_json::json!({
+        "elicitation": {"form": {}, "url": {}},
+        "roots": {},
+        "sampling": {},
+    });
+    Identity::new(info.into(), capabilities.into()).map_err(|error| {
+        Failure::usage(
+            error.to_string(),
+            "Report this; it is a fault of this program.",
+        )
+    })
 }

@@ -2,9 +2,11 @@
 
 use mcp_driver_blocking::{Client, Listener, PendingEvent};
 use mcp_proto::Diagnosis;
-use mcp_proto::{Config, Ended, Error, Operation, OperationId, Outcome, Reply, Report, Request};
+use mcp_proto::{
+    Config, Ended, Error, Identity, Operation, OperationId, Outcome, Reply, Report, Request,
+};
 
-use super::{Pending, Progress, Session, Step, capabilities, client_info, refused};
+use super::{Pending, Progress, Session, Step, refused};
 use crate::exit::Failure;
 
 pub(crate) struct Blocking {
@@ -12,11 +14,8 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    pub(crate) fn start(config: Config) -> Result<Self, Failure> {
-        let client = Client::builder(config)
-            .client_info(client_info())
-            .capabilities(capabilities())
-            .start()?;
+    pub(crate) fn start(config: Config, identity: Identity) -> Result<Self, Failure> {
+        let client = Client::builder(config).identity(identity).start()?;
         Ok(Self { client })
     }
 }

@@ -2,10 +2,12 @@
 
 use mcp_driver_tokio::{Client, Listener};
 use mcp_proto::Diagnosis;
-use mcp_proto::{Config, Ended, Error, Operation, OperationId, Outcome, Reply, Report, Request};
+use mcp_proto::{
+    Config, Ended, Error, Identity, Operation, OperationId, Outcome, Reply, Report, Request,
+};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::{Pending, Progress, Session, Step, capabilities, client_info};
+use super::{Pending, Progress, Session, Step};
 use crate::exit::{Exit, Failure};
 
 /// Reading and keeping time is all that the runtime's own threads do.
@@ -17,7 +19,7 @@ pub(crate) struct Tokio {
 }
 
 impl Tokio {
-    pub(crate) fn start(config: Config) -> Result<Self, Failure> {
+    pub(crate) fn start(config: Config, identity: Identity) -> Result<Self, Failure> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKER_THREADS)
             .enable_all()
@@ -27,12 +29,10 @@ impl Tokio {
                 remedy: "Free some threads or descriptors, and try again.".into(),
                 exit: Exit::CallFailed,
             })?;
-        let _inside = runtime.enter();
-        let client = Client::builder(config)
-            .client_info(client_info())
-            .capabilities(capabilities())
-            .start();
-        drop(_inside);
+        let client = {
+            let _inside = runtime.enter();
+            Client::builder(config).identity(identity).start()
+        };
         Ok(Self { client, runtime })
     }
 }
