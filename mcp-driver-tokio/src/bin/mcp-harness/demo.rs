@@ -14,7 +14,7 @@ use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Outcome, Reply, Requ
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, coloured, one_line, print};
+use crate::output::{self, Reader, coloured, one_line, print};
 use crate::session::{self, Session};
 
 /// A server that takes its standard output for a log, as some do while they start.
@@ -218,7 +218,7 @@ fn tool(session: &dyn Session, call: ToolCall) -> Ended {
 /// What was called, and what came back.
 fn show_call(call: &str, ended: &Ended) {
     let came = match &ended.outcome {
-        Outcome::Complete(Reply::Call(result)) => output::text(result),
+        Outcome::Complete(Reply::Call(result)) => output::text(result, Reader::Program),
         Outcome::Complete(_) => String::new(),
         Outcome::InputRequired(input) => format!("asks: {}", input.prompt()),
         Outcome::Failed(error) => format!("error: {error}\nhelp: {}", error.remedy()),
@@ -271,7 +271,7 @@ fn check(as_expected: bool, what: &str) -> Result<(), Failure> {
 
 fn unexpected(what: &str) -> Failure {
     Failure {
-        message: format!("the demo did not go as expected: {what}"),
+        messages: vec![format!("the demo did not go as expected: {what}")],
         remedy: "Report this with everything above; it is a fault of this program.".into(),
         exit: Exit::CallFailed,
     }

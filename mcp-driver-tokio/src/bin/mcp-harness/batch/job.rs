@@ -34,7 +34,7 @@ pub(super) enum Task {
     Close,
     Report,
     Sleep(Duration),
-    Peers(PeerTask),
+    Peers(Box<PeerTask>),
 }
 
 /// An operation on servers.
@@ -114,7 +114,7 @@ fn task(fields: &Fields<'_>) -> Result<Task, String> {
         },
         other => return Err(unknown_op(other)),
     };
-    peer_task(fields, request).map(Task::Peers)
+    peer_task(fields, request).map(|task| Task::Peers(Box::new(task)))
 }
 
 fn peer_task(fields: &Fields<'_>, request: Request) -> Result<PeerTask, String> {
