@@ -316,7 +316,7 @@ fn addressed(choice: &mut dyn Choice, operation: Operation, peers: &[&str]) -> O
         progress: choice.one_in(2),
         idle_timeout: choice
             .one_in(4)
-            .then(|| millis(u64::from(choice.choose(3_000)))),
+            .then(|| millis(1 + u64::from(choice.choose(3_000)))),
         ..Options::default()
     });
     if choice.one_in(4) || peers.is_empty() {

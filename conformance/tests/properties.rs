@@ -3,10 +3,9 @@
 //! Most of it is judged at the World's border with every action; see `conformance::world::Rule`.
 //! `PROPERTY_SCALE=10` runs ten times as many cases.
 
-use conformance::fake_server::Script;
-use conformance::strategies::{self, Step, perform};
-use conformance::world::{Bytes, Choice as _, Splits, World, millis};
-use mcp_proto::{Config, Duration, Identity, PeerConfig};
+use conformance::strategies::{self, perform};
+use conformance::world::{Bytes, World};
+use mcp_proto::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::Config as Runner;
 
