@@ -262,15 +262,14 @@ impl Conversation {
 
     /// The server's bytes reach the client.
     pub(super) fn on_data(&mut self, bytes: &[u8], peer: &mut PeerRecord) {
-        self.partial.extend_from_slice(bytes);
-        let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else {
-            return;
-        };
-        let rest = self.partial.split_off(end + 1);
-        let lines = std::mem::replace(&mut self.partial, rest);
-        for line in lines.split(|byte| *byte == b'\n') {
-            self.on_line(line, peer);
+        let mut chunks = bytes.split(|byte| *byte == b'\n');
+        let last = chunks.next_back().unwrap_or_default();
+        for chunk in chunks {
+            let mut line = std::mem::take(&mut self.partial);
+            line.extend_from_slice(chunk);
+            self.on_line(&line, peer);
         }
+        self.partial.extend_from_slice(last);
     }
 
     /// The server's output ends: a last line may lack its line feed.
@@ -304,7 +303,9 @@ impl Conversation {
         };
         let first = !asked.answered;
         asked.answered = true;
-        asked.settled |= !self.blocked;
+        // A line with two ids answers neither; one inside of the result makes no difference here.
+        let two_ids = line.windows(5).filter(|part| *part == b"\"id\":").count() > 1;
+        asked.settled |= !self.blocked && !two_ids;
         let (result, code) = (message.get("result"), message.get("error"));
         let code = code.and_then(|error| error["code"].as_i64());
         match (asked.method.as_str(), result, code) {
