@@ -200,7 +200,13 @@ fn a_version_error_is_retried_once_with_the_same_version() {
         &format!(r#"[{refuse},{{"on":"server/discover"}},"«GOOD_DISCOVER»"]"#),
     );
     assert_eq!(call(&mut world).text(), "hi");
-    assert_eq!(world.sent_to("srv").matches("server/discover\"").count(), 2);
+    assert_eq!(
+        world
+            .sent_to("srv")
+            .matches(r#""method":"server/discover""#)
+            .count(),
+        2
+    );
     close(world);
 
     let mut world = probe(allowed("srv"), &format!("[{refuse},{refuse}]"));

@@ -282,13 +282,14 @@ fn split_characters_arrive_whole() {
     close(world);
 }
 
-/// R60: half of a surrogate pair makes neither a hang nor a panic, and the connection survives.
+/// R60: half of a surrogate pair in a text is a malformed block, at once, and the connection survives.
 #[test]
 fn a_lone_surrogate_is_survived() {
     let mut world = modern(
         r#"[{"on":"tools/call"},"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"cut \\ud83d\"}]}}",{"on":"tools/call"},"«OK_RESULT»"]"#,
     );
-    assert_eq!(call(&mut world).text(), "cut \u{fffd}");
+    assert_fails(&mut world, echo(), ErrorKind::SchemaViolation, Ran::Maybe);
+    assert_eq!(degraded(&world), Some(Violation::MalformedContent));
     assert_eq!(call(&mut world).text(), "ok");
     close(world);
 }
