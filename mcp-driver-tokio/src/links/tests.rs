@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fs, process as std_process};
 
 use mcp_proto::config::{Secret, SpawnPlan};
-use mcp_proto::{Exit, PeerId};
+use mcp_proto::{Exit, IoKind, PeerId};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -62,7 +62,9 @@ struct Recorder {
 
 impl Host for Recorder {
     fn turn<'a, T>(self: &Arc<Self>, step: impl FnOnce(&mut Links) -> (Option<Event<'a>>, T)) -> T {
-        let (fact, found) = step(&mut self.links.lock().unwrap());
+        // Under the lock, as the core is told: no other task's fact comes in between.
+        let mut links = self.links.lock().unwrap();
+        let (fact, found) = step(&mut links);
         if let Some(fact) = fact {
             self.facts.send(fact.into()).unwrap();
         }
@@ -104,13 +106,12 @@ impl Bench {
 
     /// Performs an action as the core's loop does.
     fn perform(&self, action: Action, eager: bool) {
-        let mut wakes = Vec::new();
         let mut links = self.host.links.lock().unwrap();
-        let fact = links.perform(action, eager, &self.host, &mut wakes);
-        drop(links);
-        if let Some(fact) = fact {
+        if let Some(fact) = links.perform(action, eager, &self.host) {
             self.host.facts.send(fact.into()).unwrap();
         }
+        let wakes = take(&mut links.wakes);
+        drop(links);
         wakes.into_iter().for_each(Waker::wake);
     }
 
@@ -356,13 +357,11 @@ async fn a_paused_link_is_not_read_until_it_is_resumed() {
     assert!(bench.facts.try_recv().is_err());
 
     bench.host.readable.store(true, Ordering::Relaxed);
-    let mut wakes = Vec::new();
-    bench
-        .host
-        .links
-        .lock()
-        .unwrap()
-        .resume(|_| true, &mut wakes);
+    let wakes = {
+        let mut links = bench.host.links.lock().unwrap();
+        links.resume(|_| true);
+        take(&mut links.wakes)
+    };
     assert_eq!(wakes.len(), 1);
     wakes.into_iter().for_each(Waker::wake);
     let (data, ..) = bench.until(Fact::Ended).await;
