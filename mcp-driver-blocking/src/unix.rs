@@ -278,10 +278,5 @@ fn exit_of(pid: Pid) -> Exit {
     let Ok(Some(status)) = status else {
         return Exit::Unknown;
     };
-    let signal = || status.terminating_signal().map(Exit::Signal);
-    status
-        .exit_status()
-        .map(Exit::Code)
-        .or_else(signal)
-        .unwrap_or(Exit::Unknown)
+    Exit::of(status.exit_status(), status.terminating_signal())
 }
