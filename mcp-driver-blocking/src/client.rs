@@ -1,7 +1,9 @@
 //! The client handle.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::Metadata;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use mcp_proto::error::Cause;
@@ -11,8 +13,8 @@ use mcp_proto::types::{
     ResourceTemplate, Tool,
 };
 use mcp_proto::{
-    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Listed, Operation, OperationId,
-    Report,
+    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
+    OperationId, Report,
 };
 use serde::Serialize;
 
@@ -288,7 +290,12 @@ impl ClientBuilder {
     pub fn start(self) -> Result<Client, Error> {
         let started = match self.failure {
             Some(error) => Err(error),
-            None => Owner::start(self.config, self.identity, self.streams),
+            None => {
+                let variable = &mut |name: &str| std::env::var(name).ok();
+                let pinned = self.config.pin(variable, &mut executable);
+                let core = mcp_proto::Client::new(pinned, self.identity, Instant::ZERO);
+                Owner::start(core, self.streams)
+            }
         };
         match started {
             Ok(owner) => Ok(Client {
@@ -299,4 +306,14 @@ impl ClientBuilder {
             })),
         }
     }
+}
+
+/// The absolute path of a file that can be executed.
+fn executable(path: &str) -> Option<String> {
+    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
+        return None;
+    }
+    std::path::absolute(path).ok()?.to_str().map(Into::into)
 }

@@ -6,9 +6,7 @@
 //! may take over from it.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
 use std::io;
-use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,8 +14,8 @@ use std::time::Duration;
 
 use mcp_proto::error::Cause;
 use mcp_proto::{
-    Action, Config, Ended, Error, Event, Exit, Identity, Inbox, Instant, IoFailure, LinkId,
-    LinkTarget, Operation, OperationId,
+    Action, Ended, Error, Event, Exit, Inbox, Instant, IoFailure, LinkId, LinkTarget, Operation,
+    OperationId,
 };
 
 use crate::sys::{self, Fd, Link, Pair, Waker};
@@ -29,12 +27,14 @@ const CLIENT: OperationId = OperationId::new(0);
 const PATIENCE: Duration = Duration::from_millis(20);
 /// A pipe's usual capacity: one read then takes all that a process left behind when it ended.
 const READ_BYTES: usize = 64 * 1024;
-
 /// How long killed processes may take to disappear before the client stops waiting for it.
 const REAP_LIMIT: Duration = Duration::from_secs(1);
 
 /// How the process of a link ended.
 pub(crate) type LinkExit = (LinkId, Exit);
+
+/// The lock, held.
+type Held<'s> = MutexGuard<'s, State>;
 
 /// The three directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +57,8 @@ pub(crate) struct Owner(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     state: Mutex<State>,
     keeper: Condvar,
+    /// Held while everything ends, so that nobody believes that it has ended meanwhile.
+    ending: Mutex<()>,
     waker: Arc<Waker>,
     epoch: std::time::Instant,
 }
@@ -113,14 +115,12 @@ struct Lead {
 impl Owner {
     /// Starts a client, which begins to connect, and its keeper.
     pub(crate) fn start(
-        config: Config,
-        identity: Identity,
+        core: mcp_proto::Client,
         streams: BTreeMap<String, Pair>,
     ) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
-        let pinned = config.pin(&mut |name| std::env::var(name).ok(), &mut executable);
         let state = State {
-            core: mcp_proto::Client::new(pinned, identity, Instant::ZERO),
+            core,
             now: Instant::ZERO,
             inbox: Inbox::default(),
             client: Waiter::default(),
@@ -135,6 +135,7 @@ impl Owner {
         let owner = Self(Arc::new(Shared {
             state: Mutex::new(state),
             keeper: Condvar::new(),
+            ending: Mutex::default(),
             waker,
             epoch: std::time::Instant::now(),
         }));
@@ -185,7 +186,7 @@ impl Shared {
     /// takes longer than `longest`.
     pub(crate) fn wait<'s, T>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: Held<'s>,
         id: OperationId,
         longest: Option<Duration>,
         mut take: impl FnMut(&mut State) -> Option<T>,
@@ -216,19 +217,13 @@ impl Shared {
         let mut state = self.lock();
         while !state.lead.down {
             let turns = state.lead.turns;
-            state.lead.keeper_waits = state.lead.by != Leader::Nobody;
-            state = if state.lead.keeper_waits {
-                self.keeper
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner)
-            } else {
-                let waited = self.keeper.wait_timeout(state, PATIENCE);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            };
-            if state.lead.by != Leader::Nobody || state.lead.turns != turns {
-                continue;
+            let led = state.lead.by != Leader::Nobody;
+            state.lead.keeper_waits = led;
+            let patience = if led { Duration::MAX } else { PATIENCE };
+            state = self.sleep(&self.keeper, state, patience);
+            if state.lead.by == Leader::Nobody && state.lead.turns == turns {
+                state.lead.by = Leader::Keeper;
             }
-            state.lead.by = Leader::Keeper;
             while !state.lead.down && state.lead.by == Leader::Keeper {
                 state = self.lead(state, Leader::Keeper, None);
             }
@@ -246,6 +241,7 @@ impl Shared {
     /// Lets go of all links and waits until their processes and the keeper are gone. A killed process
     /// that takes longer than the limit hangs in the kernel.
     fn end(&self) {
+        let _ending = self.ending.lock();
         let mut state = self.lock();
         state.lead.down = true;
         state.links.clear();
@@ -257,19 +253,14 @@ impl Shared {
         while exits.recv_timeout(REAP_LIMIT).is_ok() {}
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> Held<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.now = Instant::after_epoch(self.epoch.elapsed());
         state
     }
 
     /// One turn of the leader: sleeps until something happens, and tells the core.
-    fn lead<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        by: Leader,
-        until: Option<Instant>,
-    ) -> MutexGuard<'s, State> {
+    fn lead<'s>(&'s self, mut state: Held<'s>, by: Leader, until: Option<Instant>) -> Held<'s> {
         let watches = state.watches();
         let until = state.core.poll_timeout().into_iter().chain(until).min();
         let timeout = until.map(|until| until.since(state.now));
@@ -291,33 +282,31 @@ impl Shared {
                 state.report(Event::LinkExited { link, exit });
             }
         }
-        if state
-            .core
-            .poll_timeout()
-            .is_some_and(|due| due <= state.now)
-        {
+        let due = state.core.poll_timeout();
+        if due.is_some_and(|due| due <= state.now) {
             state.report(Event::TimePassed);
         }
+        state.perform();
         state
     }
 
     /// Sleeps until the leader has something for `id`, or leaves.
-    fn follow<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        id: OperationId,
-        until: Option<Instant>,
-    ) -> MutexGuard<'s, State> {
+    fn follow<'s>(&self, mut state: Held<'s>, id: OperationId, until: Option<Instant>) -> Held<'s> {
         state.replan();
         let waiter = state.waiter(id);
         waiter.waiting += 1;
         let bell = Arc::clone(waiter.bell.get_or_insert_default());
         let timeout = until.map_or(Duration::MAX, |until| until.since(state.now));
-        let waited = bell.wait_timeout(state, timeout);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.now = Instant::after_epoch(self.epoch.elapsed());
+        let mut state = self.sleep(&bell, state, timeout);
         let waiter = state.waiter(id);
         waiter.waiting = waiter.waiting.saturating_sub(1);
+        state
+    }
+
+    fn sleep<'s>(&self, bell: &Condvar, state: Held<'s>, longest: Duration) -> Held<'s> {
+        let waited = bell.wait_timeout(state, longest);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.now = Instant::after_epoch(self.epoch.elapsed());
         state
     }
 
@@ -364,7 +353,6 @@ impl State {
 
     fn report(&mut self, event: Event<'_>) {
         self.core.handle(event, self.now);
-        self.perform();
     }
 
     /// Does what the core wants.
@@ -403,48 +391,37 @@ impl State {
             LinkTarget::Process(plan) => Link::spawn(link, plan, &self.exits.0, &self.waker),
             LinkTarget::Stream { name } => match self.streams.remove(name) {
                 Some(pair) => Link::adopt(pair),
-                None => return self.failed(link, IoFailure::no_stream()),
+                None => Err(IoFailure::no_stream()),
             },
-            _ => Err(io::ErrorKind::Unsupported.into()),
+            _ => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         };
-        match opened {
-            Ok(open) => {
-                self.links.insert(link, open);
-                self.disturb();
-                self.core.handle(Event::LinkOpened { link }, self.now);
-            }
-            Err(error) => self.failed(link, IoFailure::from(&error)),
-        }
-    }
-
-    fn failed(&mut self, link: LinkId, failure: IoFailure) {
-        self.core
-            .handle(Event::LinkFailed { link, failure }, self.now);
+        let event = match opened.map(|open| self.links.insert(link, open)) {
+            Ok(_) => Event::LinkOpened { link },
+            Err(failure) => Event::LinkFailed { link, failure },
+        };
+        self.report(event);
+        self.disturb();
     }
 
     /// Writes, and tells the core what came of it.
     fn write(
         &mut self,
         link: LinkId,
-        write: impl FnOnce(&mut Link) -> Option<io::Result<Vec<u8>>>,
+        write: impl FnOnce(&mut Link) -> Option<Result<Vec<u8>, IoFailure>>,
     ) {
         let event = match self.links.get_mut(&link).map(write) {
             None => return,
             Some(None) => return self.disturb(),
             Some(Some(Ok(spent))) => Event::LinkWritten { link, spent },
-            Some(Some(Err(error))) => Event::LinkWriteFailed {
-                link,
-                failure: IoFailure::from(&error),
-            },
+            Some(Some(Err(failure))) => Event::LinkWriteFailed { link, failure },
         };
-        self.core.handle(event, self.now);
+        self.report(event);
     }
 
     /// Moves the bytes that `poll` said can be moved.
     fn attend(&mut self, link: LinkId, half: Half) {
         if half == Half::Input {
-            self.write(link, Link::flush);
-            return self.perform();
+            return self.write(link, Link::flush);
         }
         let Some(open) = self.links.get_mut(&link) else {
             return;
@@ -456,7 +433,6 @@ impl State {
             (None, _) => Event::LinkEnded { link },
         };
         self.core.handle(event, self.now);
-        self.perform();
     }
 
     /// Makes a caller the leader, unless another one is. It does not wait for the keeper to wake up.
@@ -505,12 +481,19 @@ impl Waiter {
     }
 }
 
-/// The absolute path of a file that can be executed.
-fn executable(path: &str) -> Option<String> {
-    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
-    #[cfg(unix)]
-    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
-        return None;
+#[cfg(test)]
+impl State {
+    /// A caller leads, and sleeps.
+    pub(crate) fn a_caller_sleeps(&self) -> bool {
+        self.lead.by == Leader::Caller && self.lead.asleep.is_some()
     }
-    std::path::absolute(path).ok()?.to_str().map(Into::into)
+
+    /// The keeper leads, and sleeps without a limit.
+    pub(crate) fn the_keeper_sleeps_for_ever(&self) -> bool {
+        self.lead.by == Leader::Keeper && self.lead.asleep == Some(None)
+    }
+
+    pub(crate) fn followers(&self) -> usize {
+        self.inbox.open().map(|(_, waiter)| waiter.waiting).sum()
+    }
 }

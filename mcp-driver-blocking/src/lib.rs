@@ -40,6 +40,8 @@ mod sys;
 #[path = "unix.rs"]
 mod sys;
 
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
 mod waiting;
 
 pub use client::{Client, ClientBuilder};

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::fs::Metadata;
+use std::path::Path;
 use std::sync::Arc;
 
 use mcp_proto::operation::{self, arguments as encoded};
@@ -10,8 +12,8 @@ use mcp_proto::types::{
     ResourceTemplate, Tool,
 };
 use mcp_proto::{
-    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Listed, Operation, OperationId,
-    Report,
+    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
+    OperationId, Report,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -263,7 +265,10 @@ impl ClientBuilder {
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O or time enabled.
     pub fn start(self) -> Client {
-        let shared = Shared::start(self.config, self.identity, self.streams);
+        let variable = &mut |name: &str| std::env::var(name).ok();
+        let pinned = self.config.pin(variable, &mut executable);
+        let core = mcp_proto::Client::new(pinned, self.identity, Instant::ZERO);
+        let shared = Shared::start(core, self.streams);
         Client {
             owner: Arc::new(Owner(shared)),
         }
@@ -274,6 +279,16 @@ impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientBuilder").finish_non_exhaustive()
     }
+}
+
+/// The absolute path of a file that can be executed.
+fn executable(path: &str) -> Option<String> {
+    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
+        return None;
+    }
+    std::path::absolute(path).ok()?.to_str().map(Into::into)
 }
 
 #[cfg(test)]

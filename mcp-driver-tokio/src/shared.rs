@@ -7,14 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::Metadata;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use mcp_proto::{
-    Action, Config, Error, Event, Identity, Inbox, Instant, LinkId, News, Operation, OperationId,
-};
+use mcp_proto::{Action, Error, Event, Inbox, Instant, LinkId, News, Operation, OperationId};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant as Clock, timeout_at};
@@ -65,15 +61,13 @@ impl fmt::Debug for Owner {
 impl Shared {
     /// Starts a client on the runtime of the calling task.
     pub(crate) fn start(
-        config: Config,
-        identity: Identity,
+        core: mcp_proto::Client,
         streams: BTreeMap<String, Box<dyn Stream>>,
     ) -> Arc<Self> {
         let runtime = Handle::current();
-        let pinned = config.pin(&mut |name| std::env::var(name).ok(), &mut executable);
         let shared = Arc::new(Self {
             state: Mutex::new(State {
-                core: mcp_proto::Client::new(pinned, identity, Instant::ZERO),
+                core,
                 inbox: Inbox::default(),
                 links: Links::new(streams, runtime.clone()),
                 alarm: Instant::MAX,
@@ -219,14 +213,4 @@ async fn keep_time(shared: Arc<Shared>) {
             shared.report(Event::TimePassed);
         }
     }
-}
-
-/// The absolute path of a file that can be executed.
-fn executable(path: &str) -> Option<String> {
-    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
-    #[cfg(unix)]
-    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
-        return None;
-    }
-    std::path::absolute(path).ok()?.to_str().map(Into::into)
 }

@@ -137,6 +137,13 @@ impl From<&std::io::Error> for IoFailure {
     }
 }
 
+#[cfg(feature = "std")]
+impl From<std::io::Error> for IoFailure {
+    fn from(error: std::io::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
 /// Kinds of I/O failure that make a difference to what a person should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
