@@ -84,9 +84,8 @@ impl World {
     pub fn new(config: Config, identity: Identity, scripts: Vec<(String, Script)>) -> Self {
         let border = Border::new(&config.peers);
         let names: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
-        let pinned = config.pin(&mut |_| None, &mut |program| {
-            Some(format!("/bin/{}", program.command))
-        });
+        let path = |name: &str| (name == "PATH").then(|| "/bin".to_owned());
+        let pinned = config.pin(&mut { path }, &mut |file| Some(file.to_owned()));
         let now = Instant::ZERO;
         Self {
             client: Client::new(pinned, identity, now),

@@ -128,12 +128,11 @@ fn ask(peer: Option<&str>, input: &InputRequired) {
 fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ended {
     let given: BTreeMap<String, Json> = options.input.into_iter().collect();
     let bar = options.progress.then(Bar::new);
-    let mut call = ToolCall {
+    let call = ToolCall {
         tool: options.tool,
         arguments,
-        ..ToolCall::default()
     };
-    let options = Options {
+    let mut options = Options {
         absolute_timeout: options.timeout,
         progress: options.progress,
         idempotency_key: options.idempotency_key,
@@ -157,8 +156,8 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
         if input.requests.is_empty() {
             thread::sleep(PAUSE * (1 << round.min(4)));
         }
-        call.input_responses = answers;
-        call.request_state = input.state.as_ref().map(|state| state.as_json().clone());
+        options.input_responses = answers;
+        options.request_state = input.state.as_ref().map(|state| state.as_json().clone());
     }
     // The last round has returned.
     session::refused(Error::general(Cause::Cancelled))
