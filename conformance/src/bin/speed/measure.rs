@@ -1,0 +1,115 @@
+//! Rounds, turns and medians.
+
+use std::time::{Duration, Instant};
+
+use crate::report::{Row, Target};
+
+/// Does the work so many times and says how long that took.
+pub(crate) type Contender<'a> = Box<dyn FnMut(u64) -> Duration + 'a>;
+
+/// How thorough to be.
+pub(crate) struct Plan {
+    rounds: usize,
+    turn: Duration,
+    wanted: Option<String>,
+}
+
+impl Plan {
+    /// `wanted` is a part of the names of the rows to measure; `None` means all of them.
+    pub(crate) fn new(quick: bool, wanted: Option<String>) -> Self {
+        let (rounds, turn_ms) = if quick { (1, 30) } else { (9, 120) };
+        Self {
+            rounds,
+            turn: Duration::from_millis(turn_ms),
+            wanted,
+        }
+    }
+
+    /// Whether a row is to be measured.
+    pub(crate) fn wants(&self, work: &str) -> bool {
+        self.wanted.as_ref().is_none_or(|part| work.contains(part))
+    }
+
+    /// Measures one row: after a warm-up that also finds out how often the work fits into a turn, the
+    /// contenders take turns, each round beginning with another one.
+    pub(crate) fn row<'a>(
+        &self,
+        work: &'static str,
+        target: Target,
+        ours: Contender<'a>,
+        rmcp: Option<Contender<'a>>,
+        floor: Option<Contender<'a>>,
+    ) -> Row {
+        let (has_rmcp, has_floor) = (rmcp.is_some(), floor.is_some());
+        let mut contenders: Vec<Contender<'a>> =
+            [Some(ours), rmcp, floor].into_iter().flatten().collect();
+        let counts: Vec<u64> = contenders
+            .iter_mut()
+            .map(|contender| self.warm_up(contender))
+            .collect();
+        let mut times: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
+        for round in 0..self.rounds {
+            for turn in 0..contenders.len() {
+                let index = (round + turn) % contenders.len();
+                let count = counts[index];
+                let elapsed = contenders[index](count);
+                times[index].push(elapsed.as_secs_f64() * 1e6 / count as f64);
+            }
+        }
+        let mut medians = times.into_iter().map(median);
+        Row {
+            work,
+            target,
+            ours: medians.next().unwrap_or(f64::NAN),
+            rmcp: has_rmcp.then(|| medians.next()).flatten(),
+            floor: has_floor.then(|| medians.next()).flatten(),
+        }
+    }
+
+    /// Doubles the number of repetitions until they fill half a turn; gives the number that fills one.
+    fn warm_up(&self, contender: &mut Contender<'_>) -> u64 {
+        let begun = Instant::now();
+        let mut count = 1;
+        loop {
+            let elapsed = contender(count);
+            if elapsed * 2 >= self.turn || begun.elapsed() >= self.turn * 4 {
+                let per_turn = self.turn.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+                return ((count as f64 * per_turn) as u64).max(1);
+            }
+            count *= 2;
+        }
+    }
+}
+
+/// A contender whose work needs no preparation.
+pub(crate) fn repeat<'a>(mut work: impl FnMut() + 'a) -> Contender<'a> {
+    Box::new(move |count| {
+        let begun = Instant::now();
+        for _ in 0..count {
+            work();
+        }
+        begun.elapsed()
+    })
+}
+
+/// A contender that prepares each repetition outside of the clock.
+pub(crate) fn prepared<'a, T>(
+    mut prepare: impl FnMut() -> T + 'a,
+    mut work: impl FnMut(&mut T) + 'a,
+) -> Contender<'a> {
+    Box::new(move |count| {
+        let mut total = Duration::ZERO;
+        for _ in 0..count {
+            let mut input = prepare();
+            let begun = Instant::now();
+            work(&mut input);
+            total += begun.elapsed();
+        }
+        total
+    })
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
