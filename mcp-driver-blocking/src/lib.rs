@@ -1,1 +1,55 @@
-//! mcp-driver-blocking
+//! A blocking client for the Model Context Protocol, without an async runtime.
+//!
+//! Servers are child processes (`stdio`) or byte streams that the host supplies. Everything is decided by
+//! the state machine of [`mcp_proto`]; this crate moves its bytes, starts and ends its processes and keeps
+//! its clock.
+//!
+//! ```no_run
+//! use mcp_driver_blocking::{CallOutcome, Client};
+//! use mcp_proto::Config;
+//!
+//! # fn main() -> Result<(), mcp_proto::Error> {
+//! # let config = Config::default();
+//! let client = Client::connect(config)?;
+//! println!("{}", client.report());
+//! let arguments = std::collections::BTreeMap::from([("timezone", "Asia/Tokyo")]);
+//! match client.call_tool("time/get_current_time", arguments)? {
+//!     CallOutcome::Complete(result) => println!("{result:?}"),
+//!     CallOutcome::InputRequired(input) => println!("the server asks first: {input:?}"),
+//! }
+//! client.close();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Threads
+//! A [`Client`] is a handle: clone it, share it, wait from as many threads as you like. Of the threads that
+//! wait, one polls all servers on behalf of the others, so a call that is alone is carried from request to
+//! answer by the calling thread. One more thread (`mcp-keeper`) does the same while nobody waits: deadlines,
+//! notifications and standard error make progress on an idle client, which sleeps when there are none. A
+//! third kind (`mcp-child-…`), one per process, does nothing but wait for the process to end.
+//!
+//! # Platforms
+//! Child processes and streams need Unix. Elsewhere the crate compiles, and every server fails to start with
+//! a message that says so.
+
+mod client;
+mod engine;
+mod machine;
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod sys;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod toy;
+mod waiting;
+
+#[cfg(not(test))]
+use mcp_proto::Client as Core;
+// The engine's own tests run over a core that is small enough to see through.
+#[cfg(test)]
+use toy::Toy as Core;
+
+pub use client::{Builder, CallOutcome, Client};
+pub use waiting::{Listener, Pending, PendingEvent};

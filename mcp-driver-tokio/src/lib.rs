@@ -1,1 +1,60 @@
-//! mcp-driver-tokio
+//! A Model Context Protocol client for [tokio](https://docs.rs/tokio).
+//!
+//! Everything about the protocol is decided by [`mcp_proto`], which does no I/O; this crate starts
+//! processes, moves bytes and keeps the clock for it. It needs a runtime with I/O and time enabled, of
+//! either flavour, and never blocks its threads.
+//!
+//! ```no_run
+//! use mcp_driver_tokio::{CallOutcome, Client, Config};
+//!
+//! # async fn example(config: Config) -> Result<(), mcp_driver_tokio::Error> {
+//! let client = Client::connect(config).await?;
+//! println!("{}", client.report());
+//!
+//! let arguments = serde_json::json!({"timezone": "Asia/Tokyo"});
+//! if let CallOutcome::Complete(result) = client.call_tool("time/get_current_time", arguments).await? {
+//!     println!("{result:?}");
+//! }
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Streams instead of processes
+//!
+//! A server that the application reaches by itself is handed over as a byte stream under its configured
+//! name:
+//!
+//! ```no_run
+//! # use mcp_driver_tokio::{Client, Config};
+//! # async fn example(config: Config) {
+//! let (ours, theirs) = tokio::io::duplex(64 * 1024);
+//! let client = Client::builder(config)
+//!     .client_info(serde_json::json!({"name": "editor", "version": "1.4.0"}))
+//!     .stream("embedded", ours)
+//!     .start();
+//! # drop(theirs);
+//! # }
+//! ```
+//!
+//! # What is left when a client goes
+//!
+//! [`Client::close`] ends servers in order and in bounded time. Dropping the last handle ends them at
+//! once. Either way the whole process group of each server is gone, its pipes are closed even where a
+//! process that left the group still holds them, and no zombie is left.
+
+mod client;
+mod links;
+mod machine;
+mod operation;
+mod process;
+mod shared;
+
+pub use client::{Client, ClientBuilder};
+pub use mcp_proto::Diagnosis;
+pub use mcp_proto::wire::Json;
+pub use mcp_proto::{
+    Config, Ended, Error, ErrorKind, Listed, Notification, Operation, OperationId, Options,
+    Outcome, Reply, Report, Request, ToolCall, error, types,
+};
+pub use operation::{CallOutcome, Listener, Pending};

@@ -177,6 +177,18 @@ pub struct ProgressUpdate {
     pub message: Option<String>,
 }
 
+impl ProgressUpdate {
+    /// An update without total and message.
+    #[must_use]
+    pub const fn new(progress: f64) -> Self {
+        Self {
+            progress,
+            total: None,
+            message: None,
+        }
+    }
+}
+
 /// How an operation ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {

@@ -76,6 +76,45 @@ pub struct Program<'a> {
     pub path: Option<&'a str>,
 }
 
+impl Program<'_> {
+    /// The files that the command may name, in the order of preference, for a POSIX system: the command
+    /// itself when it holds a `/` (relative to [`cwd`](Self::cwd)), else one in each directory of
+    /// [`path`](Self::path). The first that is an executable file is the one.
+    ///
+    /// ```
+    /// # let program = mcp_proto::config::Program::new("git", None, Some("/usr/local/bin:/usr/bin"));
+    /// assert_eq!(program.candidates(), ["/usr/local/bin/git", "/usr/bin/git"]);
+    /// ```
+    #[must_use]
+    pub fn candidates(&self) -> Vec<String> {
+        let join = |directory: &str| match directory.strip_suffix('/').unwrap_or(directory) {
+            // The current directory is never searched unless it is named.
+            "" if directory.is_empty() => None,
+            directory => Some([directory, "/", self.command].concat()),
+        };
+        match (self.command.contains('/'), self.cwd) {
+            (true, Some(cwd)) if !self.command.starts_with('/') => join(cwd).into_iter().collect(),
+            (true, _) => [self.command.to_owned()].into(),
+            (false, _) => self
+                .path
+                .unwrap_or_default()
+                .split(':')
+                .filter_map(join)
+                .collect(),
+        }
+    }
+
+    /// A question.
+    #[must_use]
+    pub const fn new<'a>(
+        command: &'a str,
+        cwd: Option<&'a str>,
+        path: Option<&'a str>,
+    ) -> Program<'a> {
+        Program { command, cwd, path }
+    }
+}
+
 /// One entry of the allow-list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

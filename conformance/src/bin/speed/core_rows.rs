@@ -38,13 +38,10 @@ fn core_call(plan: &Plan, work: &'static str) -> Row {
         host.reply(&result);
         black_box(host.ended());
     };
-    let mut request = Vec::new();
+    let (ready, mut request) = (payload::request(), Vec::new());
     let floor = move || {
         request.clear();
-        request
-            .extend_from_slice(br#"{"jsonrpc":"2.0","id":100000,"method":"tools/call","params":"#);
-        request.extend_from_slice(payload::ARGUMENTS.as_bytes());
-        request.extend_from_slice(b"}\n");
+        request.extend_from_slice(ready.as_bytes());
         black_box(&request);
         skip_line(&line);
     };

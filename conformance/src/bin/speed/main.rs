@@ -3,9 +3,11 @@
 //! `cargo run --release -p conformance --features speed --bin speed` prints a table, with `--json` a JSON
 //! document; `--quick` takes a few seconds and is no more than a smoke test. Every row is measured in one
 //! run, its contenders in turns, and is the median of its rounds. A word beside the flags restricts the run
-//! to the rows whose name holds it.
+//! to the rows whose name holds it, and `--ours` to this client, for a profiler.
 
 mod core_rows;
+mod driver_rows;
+mod floor;
 mod host;
 mod measure;
 mod payload;
@@ -27,8 +29,9 @@ fn main() -> ExitCode {
     let wanted = arguments
         .iter()
         .find(|argument| !argument.starts_with("--"));
-    let plan = Plan::new(has("--quick"), wanted.cloned());
-    let rows: Vec<Row> = core_rows::measure(&plan);
+    let plan = Plan::new(has("--quick"), has("--ours"), wanted.cloned());
+    let mut rows: Vec<Row> = core_rows::measure(&plan);
+    rows.extend(driver_rows::measure(&plan));
     if has("--json") {
         println!("{}", report::json(&rows));
     } else {

@@ -11,16 +11,18 @@ pub(crate) type Contender<'a> = Box<dyn FnMut(u64) -> Duration + 'a>;
 pub(crate) struct Plan {
     rounds: usize,
     turn: Duration,
+    only_ours: bool,
     wanted: Option<String>,
 }
 
 impl Plan {
     /// `wanted` is a part of the names of the rows to measure; `None` means all of them.
-    pub(crate) fn new(quick: bool, wanted: Option<String>) -> Self {
+    pub(crate) fn new(quick: bool, only_ours: bool, wanted: Option<String>) -> Self {
         let (rounds, turn_ms) = if quick { (1, 30) } else { (9, 120) };
         Self {
             rounds,
             turn: Duration::from_millis(turn_ms),
+            only_ours,
             wanted,
         }
     }
@@ -40,6 +42,11 @@ impl Plan {
         rmcp: Option<Contender<'a>>,
         floor: Option<Contender<'a>>,
     ) -> Row {
+        let (rmcp, floor) = if self.only_ours {
+            (None, None)
+        } else {
+            (rmcp, floor)
+        };
         let (has_rmcp, has_floor) = (rmcp.is_some(), floor.is_some());
         let mut contenders: Vec<Contender<'a>> =
             [Some(ours), rmcp, floor].into_iter().flatten().collect();

@@ -30,6 +30,22 @@ pub(crate) fn small_result() -> String {
     result(&filler(SMALL_BYTES - envelope))
 }
 
+/// The line of the call as this client writes it.
+pub(crate) fn request() -> String {
+    format!(
+        concat!(
+            r#"{{"jsonrpc":"2.0","id":100000,"method":"tools/call","params":{{"name":"{}","arguments":{},"#,
+            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+            r#""io.modelcontextprotocol/clientInfo":{{"name":"mcp-harness","version":"0.1.0"}},"#,
+            r#""io.modelcontextprotocol/clientCapabilities":{{}},"#,
+            r#""traceparent":"00-b9c785d65b1f009a88fdef43b9b1b2df-72bf61596651a0ab-01","#,
+            r#""baggage":"mcp.method=tools/call,mcp.call_index=100000"}}}}}}"#,
+            "\n"
+        ),
+        TOOL, ARGUMENTS
+    )
+}
+
 /// One response line with its line end.
 pub(crate) fn response(id: &str, result: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n")

@@ -1,0 +1,332 @@
+//! The client handle.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_proto::error::Cause;
+use mcp_proto::types::{
+    CallToolResult, CompleteResult, GetPromptResult, Prompt, ReadResourceResult, Resource,
+    ResourceTemplate, Tool,
+};
+use mcp_proto::wire::Json;
+use mcp_proto::{
+    Config, Diagnosis, Ended, Error, Identity, Listed, Operation, OperationId, Report, Request,
+};
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::links::Stream;
+use crate::operation::{Answer, CallOutcome, Listener, Pending, answer, outcome};
+use crate::shared::{Owner, Shared};
+
+/// A client of any number of servers: a handle that can be cloned and used from any task or thread.
+///
+/// Names and URIs are canonical (see [`tools`](Self::tools)); to use those of one server, submit an
+/// [`Operation`] [`on`](Operation::on) it. Dropping the future of a method cancels the operation.
+///
+/// When the last handle is dropped without [`close`](Self::close), everything ends at once: processes
+/// are killed with their process groups, and streams are dropped.
+#[derive(Clone, Debug)]
+pub struct Client {
+    owner: Arc<Owner>,
+}
+
+impl Client {
+    /// Starts a client of the configured servers and waits until each of them is ready or has failed.
+    ///
+    /// A server that failed is not an error here: the [`report`](Self::report) names it with the reason
+    /// and the remedy, and the others can be used.
+    ///
+    /// # Errors
+    /// The core could not start at all.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O or time enabled.
+    pub async fn connect(config: Config) -> Result<Self, Error> {
+        let client = Self::builder(config).start();
+        client.settled().await?;
+        Ok(client)
+    }
+
+    /// A client with more than the defaults.
+    pub fn builder(config: Config) -> ClientBuilder {
+        ClientBuilder {
+            config,
+            identity: Identity::default(),
+            streams: BTreeMap::new(),
+        }
+    }
+
+    /// Waits until every server is ready or has failed.
+    ///
+    /// # Errors
+    /// The client was closed meanwhile.
+    pub async fn settled(&self) -> Result<(), Error> {
+        self.list(Request::Settle).await
+    }
+
+    /// What became of the servers, and what they offer under which names.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.owner.0.look(mcp_proto::Client::report)
+    }
+
+    /// Per server: what was run and what came back.
+    #[must_use]
+    pub fn diagnoses(&self) -> Vec<Diagnosis> {
+        self.owner.0.look(mcp_proto::Client::diagnoses)
+    }
+
+    /// All tools of all servers, sorted by canonical name: the one to call them by.
+    ///
+    /// # Errors
+    /// No server could say; what single ones could not is in the [`report`](Self::report).
+    pub async fn tools(&self) -> Result<Vec<Listed<Tool>>, Error> {
+        self.list(Request::ListTools).await
+    }
+
+    /// All resources of all servers.
+    ///
+    /// # Errors
+    /// As for [`tools`](Self::tools).
+    pub async fn resources(&self) -> Result<Vec<Listed<Resource>>, Error> {
+        self.list(Request::ListResources).await
+    }
+
+    /// All resource templates of all servers.
+    ///
+    /// # Errors
+    /// As for [`tools`](Self::tools).
+    pub async fn resource_templates(&self) -> Result<Vec<Listed<ResourceTemplate>>, Error> {
+        self.list(Request::ListResourceTemplates).await
+    }
+
+    /// All prompts of all servers.
+    ///
+    /// # Errors
+    /// As for [`tools`](Self::tools).
+    pub async fn prompts(&self) -> Result<Vec<Listed<Prompt>>, Error> {
+        self.list(Request::ListPrompts).await
+    }
+
+    /// Calls a tool with arguments that serialize to a JSON object; `()` is none.
+    ///
+    /// ```no_run
+    /// # async fn example(client: mcp_driver_tokio::Client) -> Result<(), mcp_driver_tokio::Error> {
+    /// use mcp_driver_tokio::CallOutcome;
+    ///
+    /// let arguments = serde_json::json!({"timezone": "Asia/Tokyo"});
+    /// match client.call_tool("time/get_current_time", arguments).await? {
+    ///     CallOutcome::Complete(result) => println!("{result:?}"),
+    ///     CallOutcome::InputRequired(questions) => println!("{questions:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such tool, it could not be called, or no valid answer came in time;
+    /// [`Error::may_have_executed`] tells whether the server may have run it.
+    pub async fn call_tool(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<CallOutcome<CallToolResult>, Error> {
+        let operation = Operation::call(tool, object(&arguments)?);
+        outcome(self.run(operation).await?)
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// As for [`call_tool`](Self::call_tool).
+    pub async fn read_resource(
+        &self,
+        uri: impl Into<String>,
+    ) -> Result<CallOutcome<ReadResourceResult>, Error> {
+        let operation = Operation::new(Request::ReadResource { uri: uri.into() });
+        outcome(self.run(operation).await?)
+    }
+
+    /// Gets a prompt, with arguments that serialize to a JSON object of strings; `()` is none.
+    ///
+    /// # Errors
+    /// As for [`call_tool`](Self::call_tool).
+    pub async fn get_prompt(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<CallOutcome<GetPromptResult>, Error> {
+        let operation = Operation::new(Request::GetPrompt {
+            name: name.into(),
+            arguments: object(&arguments)?,
+        });
+        outcome(self.run(operation).await?)
+    }
+
+    /// Asks a server how an argument of a prompt or of a resource template may go on. Arguments that are
+    /// known already go with [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As for [`call_tool`](Self::call_tool).
+    pub async fn complete(
+        &self,
+        peer: impl Into<String>,
+        reference: impl Into<Json>,
+        argument: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<CompleteResult, Error> {
+        let operation = Operation::new(Request::Complete {
+            reference: reference.into(),
+            argument: argument.into(),
+            value: value.into(),
+            context: None,
+        });
+        answer(self.run(operation.on(peer)).await?)
+    }
+
+    /// Listens to change notifications of one server, or of all.
+    ///
+    /// # Errors
+    /// There is no such server, or the client is closed.
+    pub fn listen(&self, peer: Option<&str>) -> Result<Listener, Error> {
+        let mut operation = Operation::new(Request::Listen);
+        operation.peer = peer.map(Into::into);
+        let pending = self.submit(operation)?;
+        Ok(Listener {
+            pending,
+            fetched: VecDeque::new(),
+        })
+    }
+
+    /// Runs any operation to its end.
+    ///
+    /// # Errors
+    /// The operation was not accepted. How an accepted one failed is in its
+    /// [`outcome`](Ended::outcome).
+    pub async fn run(&self, operation: Operation) -> Result<Ended, Error> {
+        Ok(self.submit(operation)?.await)
+    }
+
+    /// Starts any operation. It is under way when this returns, whether or not the returned future is
+    /// polled.
+    ///
+    /// # Errors
+    /// The operation was not accepted; nothing was sent.
+    pub fn submit(&self, operation: Operation) -> Result<Pending, Error> {
+        let id = self.owner.0.submit(operation)?;
+        Ok(Pending::new(self.owner.clone(), id))
+    }
+
+    /// Cancels an operation from anywhere; one that has ended stays as it is.
+    pub fn cancel(&self, operation: OperationId) {
+        self.owner
+            .0
+            .with(|state, now| state.core.cancel(operation, now));
+    }
+
+    /// Ends everything in order and in bounded time: operations, then servers. It can be called more
+    /// than once and through several handles; dropping the returned future does not stop the closing.
+    pub async fn close(&self) {
+        self.owner.0.close().await;
+    }
+
+    async fn list<T: Answer>(&self, request: Request) -> Result<T, Error> {
+        answer(self.run(Operation::new(request)).await?)
+    }
+}
+
+/// A client that is not started yet; see [`Client::builder`].
+#[must_use = "nothing happens before `start`"]
+pub struct ClientBuilder {
+    config: Config,
+    identity: Identity,
+    streams: BTreeMap<String, Box<dyn Stream>>,
+}
+
+impl ClientBuilder {
+    /// Who the application is and what it can do, as servers are told. Without it they are told the name
+    /// and version of this library, and no capability.
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// The stream to a server that the application reaches by itself: a socket, an in-memory duplex, the
+    /// pipe of a container. The configuration has to name that server as one with a stream. A stream is
+    /// used once; after it has ended the server cannot be connected again.
+    ///
+    /// The stream is polled with the client locked, so it must not use the client itself.
+    pub fn stream(
+        mut self,
+        name: impl Into<String>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        self.streams.insert(name.into(), Box::new(stream));
+        self
+    }
+
+    /// Starts the client and returns at once, while the servers are being connected. Operations can be
+    /// submitted right away.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O or time enabled.
+    pub fn start(self) -> Client {
+        let shared = Shared::start(self.config, self.identity, self.streams);
+        Client {
+            owner: Arc::new(Owner(shared)),
+        }
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").finish_non_exhaustive()
+    }
+}
+
+/// Arguments as a JSON object; unit and `None` are none.
+fn object(arguments: &impl Serialize) -> Result<Option<Json>, Error> {
+    let json = Json::encode(arguments).map_err(|error| {
+        let cause = format!("the arguments cannot be written as JSON: {error}");
+        Error::general(Cause::Usage(cause))
+    })?;
+    Ok(Some(json).filter(|json| json.as_str() != "null"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a handle nobody can be told anything: no task may go on.
+    #[tokio::test]
+    async fn tasks_end_with_the_last_handle() {
+        let client = Client::builder(Config::default()).start();
+        let shared = Arc::downgrade(&client.owner.0);
+        let other = client.clone();
+        drop(client);
+        tokio::task::yield_now().await;
+        assert!(shared.upgrade().is_some());
+
+        drop(other);
+        while shared.upgrade().is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn unit_and_none_are_no_arguments() {
+        let text = |arguments: Option<Json>| arguments.map(|json| json.to_string());
+        assert_eq!(text(object(&()).unwrap()), None);
+        assert_eq!(text(object(&None::<u8>).unwrap()), None);
+        assert_eq!(
+            text(object(&serde_json::json!({})).unwrap()),
+            Some("{}".into())
+        );
+
+        let error = object(&BTreeMap::from([([1], 2)])).unwrap_err();
+        assert!(matches!(error.cause, Cause::Usage(_)));
+        assert!(!error.may_have_executed());
+    }
+}
