@@ -22,11 +22,14 @@ use crate::server::Server;
 
 /// Calls in flight at once, in the rows that have more than one.
 const MANY: usize = 64;
+/// Long enough for many calls of each of many callers.
+const TURN: Duration = Duration::from_millis(5);
 /// Room in an in-memory pipe: as much as in a pipe of Linux.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Measures them.
 pub(crate) fn measure(plan: &Plan) -> Vec<Row> {
+    let plan = plan.with_turn(TURN);
     let rows: [(&str, fn(&Plan, &'static str) -> Row); 5] = [
         ("memory_seq", |plan, work| memory(plan, work, 1, 3.0)),
         ("memory_64", |plan, work| memory(plan, work, MANY, 4.0)),
@@ -36,7 +39,7 @@ pub(crate) fn measure(plan: &Plan) -> Vec<Row> {
     ];
     rows.into_iter()
         .filter(|(work, _)| plan.wants(work))
-        .map(|(work, row)| row(plan, work))
+        .map(|(work, row)| row(&plan, work))
         .collect()
 }
 

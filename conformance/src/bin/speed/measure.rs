@@ -7,9 +7,17 @@ use crate::report::{Row, Target};
 /// Does the work so many times and says how long that took.
 pub(crate) type Contender<'a> = Box<dyn FnMut(u64) -> Duration + 'a>;
 
+/// Fewest rounds of a full run, however long one takes.
+const ROUNDS_MIN: usize = 9;
+
 /// How thorough to be.
+///
+/// Turns are short and many, not long and few: on a machine that is not quiet most of them are not
+/// interrupted, so that the median is that of an undisturbed one.
+#[derive(Clone)]
 pub(crate) struct Plan {
-    rounds: usize,
+    rounds_min: usize,
+    row: Duration,
     turn: Duration,
     only_ours: bool,
     wanted: Option<String>,
@@ -18,12 +26,21 @@ pub(crate) struct Plan {
 impl Plan {
     /// `wanted` is a part of the names of the rows to measure; `None` means all of them.
     pub(crate) fn new(quick: bool, only_ours: bool, wanted: Option<String>) -> Self {
-        let (rounds, turn_ms) = if quick { (1, 30) } else { (9, 120) };
+        let (rounds_min, row_ms) = if quick { (1, 0) } else { (ROUNDS_MIN, 2_000) };
         Self {
-            rounds,
-            turn: Duration::from_millis(turn_ms),
+            rounds_min,
+            row: Duration::from_millis(row_ms),
+            turn: Duration::from_millis(1),
             only_ours,
             wanted,
+        }
+    }
+
+    /// The same with longer turns, for work that takes a while to get going.
+    pub(crate) fn with_turn(&self, turn: Duration) -> Self {
+        Self {
+            turn,
+            ..self.clone()
         }
     }
 
@@ -55,13 +72,16 @@ impl Plan {
             .map(|contender| self.warm_up(contender))
             .collect();
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
-        for round in 0..self.rounds {
+        let begun = Instant::now();
+        let mut round = 0;
+        while round < self.rounds_min || begun.elapsed() < self.row {
             for turn in 0..contenders.len() {
                 let index = (round + turn) % contenders.len();
                 let count = counts[index];
                 let elapsed = contenders[index](count);
                 times[index].push(elapsed.as_secs_f64() * 1e6 / count as f64);
             }
+            round += 1;
         }
         let mut medians = times.into_iter().map(median);
         Row {
@@ -79,7 +99,7 @@ impl Plan {
         let mut count = 1;
         loop {
             let elapsed = contender(count);
-            if elapsed * 2 >= self.turn || begun.elapsed() >= self.turn * 4 {
+            if elapsed * 2 >= self.turn || begun.elapsed() >= self.turn * 20 {
                 let per_turn = self.turn.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
                 return ((count as f64 * per_turn) as u64).max(1);
             }
