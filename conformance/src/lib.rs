@@ -1,6 +1,9 @@
 //! What a Model Context Protocol client is tested with: a scriptable server, a simulator in virtual
 //! time, and suites that any driver can run.
 
+pub mod strategies;
+#[cfg(target_os = "linux")]
+pub mod suite;
 pub mod world;
 
 pub use mcp_fake_server as fake_server;

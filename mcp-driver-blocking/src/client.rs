@@ -297,7 +297,8 @@ impl Client {
     /// # Errors
     /// Only when the operation was not accepted. How it failed afterwards is in [`Ended::outcome`].
     pub fn run(&self, operation: Operation) -> Result<Ended, Error> {
-        self.submit(operation).map(Pending::wait)
+        let ended = self.shared().run(operation)?;
+        ended.ok_or_else(|| misuse("the operation has no end"))
     }
 
     /// Starts an operation without waiting for it.
@@ -338,7 +339,8 @@ impl Client {
     pub fn close(&self) {
         self.shared().with(|state| state.core.close(state.now));
         let closed = |state: &mut State| state.core.is_closed().then_some(());
-        self.shared().wait(CLIENT, None, closed);
+        let shared = self.shared();
+        shared.wait(shared.lock(), CLIENT, None, closed);
         self.inner.end();
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Of the threads that wait for something one leads: it sleeps in `poll` for all links, feeds the core and
 //! performs its actions, until what it waits for itself is there; then it hands the lead to another waiting
-//! thread. So a call that is alone never changes threads. While nobody waits, the keeper leads.
+//! thread. So a call that is alone never changes threads. While nobody waits the keeper leads, and any caller
+//! may take over from it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -11,12 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_proto::{
-    Action, Ended, Error, Event, Instant, IoFailure, IoKind, LinkId, LinkTarget, News, Operation,
-    OperationId, ProgressUpdate,
+    Action, Ended, Error, Event, Exit, Instant, IoFailure, IoKind, LinkId, LinkTarget, News,
+    Operation, OperationId, ProgressUpdate,
 };
 
 use crate::Core;
-use crate::sys::{self, Fd, Half, Link, LinkExit, Pair, Waker};
+use crate::sys::{self, Fd, Link, Pair, Waker};
 
 /// Whom the news about the client itself are for; the core numbers its operations from 1.
 pub(crate) const CLIENT: OperationId = OperationId::new(0);
@@ -27,6 +28,21 @@ const PATIENCE: Duration = Duration::from_millis(20);
 const PROGRESS_KEPT: usize = 1024;
 /// A pipe's usual capacity: one read then takes all that a process left behind when it ended.
 const READ_BYTES: usize = 64 * 1024;
+
+/// How the process of a link ended.
+pub(crate) type LinkExit = (LinkId, Exit);
+
+/// The three directions of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(not(unix), allow(dead_code))] // nothing opens there
+pub(crate) enum Half {
+    /// Towards the server.
+    Input,
+    /// From the server.
+    Output,
+    /// The server's standard error.
+    Errors,
+}
 
 /// What all handles of a client share.
 #[derive(Debug)]
@@ -53,14 +69,22 @@ pub(crate) struct State {
     lead: Lead,
 }
 
-/// Who leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Leader {
+    #[default]
+    Nobody,
+    Caller,
+    Keeper,
+}
+
+/// Who leads, and what the others have to know of it.
 #[derive(Debug, Default)]
 struct Lead {
-    taken: bool,
+    by: Leader,
     /// Until when the leader sleeps in `poll`, if it does (the inner `None` is "for ever").
     asleep: Option<Option<Instant>>,
-    /// Threads that wait for the leader.
-    followers: usize,
+    /// A caller took over while the keeper slept in `poll`, where it still is.
+    stranded: bool,
     /// How often somebody led.
     turns: u64,
     /// The keeper waits for the leader to leave, too.
@@ -119,15 +143,29 @@ impl Shared {
         result
     }
 
+    /// Submits and waits for the end, under one lock: a deadline that only the caller will watch does
+    /// not wake the keeper.
+    pub(crate) fn run(&self, operation: Operation) -> Result<Option<Ended>, Error> {
+        let mut state = self.lock();
+        let id = state.submit(operation)?;
+        state.perform();
+        let ended = self.wait(state, id, None, |state| {
+            let ended = state.slots.get_mut(&id)?.ended.take()?;
+            state.slots.remove(&id);
+            Some(*ended)
+        });
+        Ok(ended)
+    }
+
     /// Waits in the name of `id` for what `take` finds, as leader if nobody else leads; `None` when it
     /// takes longer than `longest`.
-    pub(crate) fn wait<T>(
-        &self,
+    pub(crate) fn wait<'s, T>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
         id: OperationId,
         longest: Option<Duration>,
         mut take: impl FnMut(&mut State) -> Option<T>,
     ) -> Option<T> {
-        let mut state = self.lock();
         let until = longest.map(|longest| state.now + longest);
         let (mut leads, mut tried) = (false, false);
         let found = loop {
@@ -137,10 +175,9 @@ impl Shared {
                 break found;
             }
             tried = true;
-            leads = leads || !state.lead.taken;
-            state.lead.taken = true;
+            leads = leads || state.take_over();
             state = if leads {
-                self.lead(state, until)
+                self.lead(state, Leader::Caller, until)
             } else {
                 self.follow(state, id, until)
             };
@@ -155,8 +192,8 @@ impl Shared {
         let mut state = self.lock();
         while !state.lead.down {
             let turns = state.lead.turns;
-            state.lead.keeper_waits = state.lead.taken;
-            state = if state.lead.taken {
+            state.lead.keeper_waits = state.lead.by != Leader::Nobody;
+            state = if state.lead.keeper_waits {
                 self.keeper
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner)
@@ -164,15 +201,13 @@ impl Shared {
                 let waited = self.keeper.wait_timeout(state, PATIENCE);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             };
-            if state.lead.taken || state.lead.turns != turns {
+            if state.lead.by != Leader::Nobody || state.lead.turns != turns {
                 continue;
             }
-            state.lead.taken = true;
-            // As soon as anybody waits, it is better that they lead.
-            while !state.lead.down && state.lead.followers == 0 {
-                state = self.lead(state, None);
+            state.lead.by = Leader::Keeper;
+            while !state.lead.down && state.lead.by == Leader::Keeper {
+                state = self.lead(state, Leader::Keeper, None);
             }
-            self.leave(&mut state, true);
         }
     }
 
@@ -192,7 +227,7 @@ impl Shared {
         while exits.recv_timeout(longest).is_ok() {}
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.now = Instant::after_epoch(self.epoch.elapsed());
         state
@@ -202,6 +237,7 @@ impl Shared {
     fn lead<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
+        by: Leader,
         until: Option<Instant>,
     ) -> MutexGuard<'s, State> {
         let watches = state.watches();
@@ -211,6 +247,9 @@ impl Shared {
         drop(state);
         let (raised, ready) = sys::poll(&self.waker, &watches, timeout);
         let mut state = self.lock();
+        if by == Leader::Keeper && std::mem::take(&mut state.lead.stranded) {
+            return state;
+        }
         state.lead.asleep = None;
         for ((link, half, _), _) in watches.iter().zip(ready).filter(|(_, ready)| *ready) {
             state.attend(*link, *half);
@@ -239,15 +278,14 @@ impl Shared {
         id: OperationId,
         until: Option<Instant>,
     ) -> MutexGuard<'s, State> {
+        state.replan();
         let slot = state.slots.entry(id).or_default();
         slot.waiting += 1;
         let bell = Arc::clone(slot.bell.get_or_insert_default());
-        state.lead.followers += 1;
         let timeout = until.map_or(Duration::MAX, |until| until.since(state.now));
         let waited = bell.wait_timeout(state, timeout);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.now = Instant::after_epoch(self.epoch.elapsed());
-        state.lead.followers -= 1;
         state.slots.entry(id).and_modify(|slot| slot.waiting -= 1);
         state
     }
@@ -256,10 +294,13 @@ impl Shared {
     /// lasts longest; or the keeper.
     fn leave(&self, state: &mut State, led: bool) {
         if led {
-            state.lead.taken = false;
+            state.lead.by = Leader::Nobody;
             state.lead.turns += 1;
+            if state.lead.stranded {
+                self.waker.raise();
+            }
         }
-        if state.lead.taken {
+        if state.lead.by == Leader::Caller {
             return;
         }
         let mut slots = state.slots.values().rev();
@@ -279,6 +320,11 @@ impl State {
         Ok(id)
     }
 
+    #[cfg(test)]
+    pub(crate) fn leader_sleeps_for_ever(&self) -> bool {
+        self.lead.asleep == Some(None)
+    }
+
     fn report(&mut self, event: Event<'_>) {
         self.core.handle(event, self.now);
         self.perform();
@@ -290,29 +336,28 @@ impl State {
             match action {
                 Action::OpenLink { link, target } => self.open(link, &target),
                 Action::Write { link, bytes } => {
-                    let written = self.links.get_mut(&link).map(|open| open.write(bytes));
-                    written
-                        .into_iter()
-                        .for_each(|written| self.written(link, written));
+                    if let Some(open) = self.links.get_mut(&link) {
+                        let written = open.write(bytes);
+                        self.written(link, written);
+                    }
                 }
                 Action::CloseInput { link } => {
-                    self.links
-                        .get_mut(&link)
-                        .into_iter()
-                        .for_each(Link::close_input);
-                    self.disturb();
+                    if let Some(open) = self.links.get_mut(&link) {
+                        open.close_input();
+                        self.disturb();
+                    }
                 }
                 Action::Terminate { link, force } => {
-                    self.links
-                        .get(&link)
-                        .into_iter()
-                        .for_each(|open| open.terminate(force));
+                    if let Some(open) = self.links.get(&link) {
+                        open.terminate(force);
+                    }
                 }
                 Action::Release { link } => {
                     self.links.remove(&link);
                     self.disturb();
                 }
                 Action::Deliver(news) => self.deliver(news),
+                // A kind that this driver does not know; the core gives up waiting for it in time.
                 _ => {}
             }
         }
@@ -397,6 +442,16 @@ impl State {
         slot.bell.iter().for_each(|bell| bell.notify_all());
         // Perhaps it is the leader's, which sleeps while this thread delivers.
         self.disturb();
+    }
+
+    /// Makes a caller the leader, unless another one is. It does not wait for the keeper to wake up.
+    fn take_over(&mut self) -> bool {
+        if self.lead.by == Leader::Caller {
+            return false;
+        }
+        self.lead.stranded |= self.lead.by == Leader::Keeper;
+        self.lead.by = Leader::Caller;
+        true
     }
 
     fn watches(&mut self) -> Vec<(LinkId, Half, Fd)> {

@@ -36,10 +36,13 @@
 mod client;
 mod engine;
 mod machine;
+#[cfg(not(unix))]
+#[path = "elsewhere.rs"]
+mod sys;
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod sys;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 #[cfg(test)]
 mod toy;

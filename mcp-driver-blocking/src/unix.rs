@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows the core; everything is told to do one thing and says what came of it.
 
+use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -18,6 +19,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use crate::engine::{Half, LinkExit};
+
 /// A descriptor in non-blocking mode. Shared, so that it stays open (and its number is not reused)
 /// while a thread polls it without holding the lock.
 pub(crate) type Fd = Arc<OwnedFd>;
@@ -25,29 +28,16 @@ pub(crate) type Fd = Arc<OwnedFd>;
 /// Both directions of a stream that the host supplied, reader first.
 pub(crate) type Pair = (OwnedFd, OwnedFd);
 
-/// How the process of a link ended.
-pub(crate) type LinkExit = (LinkId, Exit);
-
-/// The three directions of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Half {
-    /// Towards the server.
-    Input,
-    /// From the server.
-    Output,
-    /// The server's standard error.
-    Errors,
-}
-
 /// One open link. Dropping it releases everything: pipes are closed, the process group is killed.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
-    input: Option<Fd>,
-    output: Option<Fd>,
-    errors: Option<Fd>,
+    /// Those that are open.
+    halves: BTreeMap<Half, Fd>,
     /// The outstanding write, and how many bytes of it are written.
     unsent: Option<(Vec<u8>, usize)>,
-    process: Option<Process>,
+    /// The process, which leads a group of its own. It is reaped once the sender is dropped and not
+    /// before, so that the number names nobody else.
+    process: Option<(Pid, Sender<Child>)>,
     /// Whether the core wanted to read when last asked.
     pub(crate) reading: bool,
 }
@@ -79,61 +69,59 @@ impl Link {
             };
             let _ = exits.send((id, exit_of(Pid::from_child(&process))));
             waker.raise();
+            drop(waker);
             let _released: Result<Child, _> = child.recv();
             let _ = process.wait();
         })?;
         let mut child = command.spawn()?;
-        let pid = Pid::from_child(&child);
         let (input, output, errors) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut link = Self::default();
+        link.process = Some((Pid::from_child(&child), unreaped.clone()));
         let _ = unreaped.send(child);
-        Ok(Self {
-            process: Some(Process {
-                pid,
-                _unreaped: unreaped,
-            }),
-            input: input.map(nonblocking).transpose()?,
-            output: output.map(nonblocking).transpose()?,
-            errors: errors.map(nonblocking).transpose()?,
-            ..Self::default()
-        })
+        link.add(Half::Input, input.map(Into::into))?;
+        link.add(Half::Output, output.map(Into::into))?;
+        link.add(Half::Errors, errors.map(Into::into))?;
+        Ok(link)
     }
 
     /// Takes a stream that the host supplied.
     pub(crate) fn adopt((reader, writer): Pair) -> io::Result<Self> {
-        let (input, output) = (Some(nonblocking(writer)?), Some(nonblocking(reader)?));
-        Ok(Self {
-            input,
-            output,
-            ..Self::default()
-        })
+        let mut link = Self::default();
+        link.add(Half::Output, Some(reader))?;
+        link.add(Half::Input, Some(writer))?;
+        Ok(link)
+    }
+
+    fn add(&mut self, half: Half, fd: Option<OwnedFd>) -> io::Result<()> {
+        if let Some(fd) = fd {
+            rustix::io::ioctl_fionbio(&fd, true)?;
+            self.halves.insert(half, Arc::new(fd));
+        }
+        Ok(())
     }
 
     /// What to wait for: the output only if it may be read, the input only if something is unsent.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (Half, Fd)> {
-        let input = self.input.iter().filter(|_| self.unsent.is_some());
-        let output = self.output.iter().filter(|_| self.reading);
-        let halves = input.map(|fd| (Half::Input, fd));
-        let halves = halves.chain(output.map(|fd| (Half::Output, fd)));
-        let halves = halves.chain(self.errors.iter().map(|fd| (Half::Errors, fd)));
-        halves.map(|(half, fd)| (half, Arc::clone(fd)))
+        let halves = self.halves.iter().filter(|(half, _)| match half {
+            Half::Input => self.unsent.is_some(),
+            Half::Output => self.reading,
+            Half::Errors => true,
+        });
+        halves.map(|(half, fd)| (*half, Arc::clone(fd)))
     }
 
     /// Reads what is there: `None` at the end of the stream, nothing if nothing is there yet.
     pub(crate) fn read<'b>(&mut self, half: Half, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let source = if half == Half::Output {
-            &mut self.output
-        } else {
-            &mut self.errors
-        };
-        let Some(fd) = source else {
-            return Some(&[]);
-        };
-        match rustix::io::read(fd, &mut *buffer) {
-            Ok(count) if count > 0 => buffer.get(..count),
-            Err(Errno::AGAIN | Errno::INTR) => Some(&[]),
-            Ok(_) | Err(_) => {
-                *source = None;
+        let read = self
+            .halves
+            .get(&half)
+            .map(|fd| rustix::io::read(fd, &mut *buffer));
+        match read {
+            Some(Ok(count)) if count > 0 => buffer.get(..count),
+            None | Some(Err(Errno::AGAIN | Errno::INTR)) => Some(&[]),
+            Some(_) => {
+                self.halves.remove(&half);
                 None
             }
         }
@@ -148,7 +136,7 @@ impl Link {
     /// Writes more. Once all bytes are gone their buffer comes back; `None` while some are left.
     pub(crate) fn flush(&mut self) -> Option<io::Result<Vec<u8>>> {
         let (bytes, mut written) = self.unsent.take()?;
-        let Some(input) = &self.input else {
+        let Some(input) = self.halves.get(&Half::Input) else {
             return Some(Err(io::ErrorKind::BrokenPipe.into()));
         };
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -167,7 +155,7 @@ impl Link {
     /// Closes the way to the server, and forgets what was not written.
     pub(crate) fn close_input(&mut self) {
         self.unsent = None;
-        if let (Some(input), None) = (self.input.take(), &self.process) {
+        if let (Some(input), None) = (self.halves.remove(&Half::Input), &self.process) {
             // The reading half keeps a socket open. On a pipe this is an error that changes nothing.
             let _ = rustix::net::shutdown(input, rustix::net::Shutdown::Write);
         }
@@ -175,33 +163,20 @@ impl Link {
 
     /// Sends `SIGTERM`, or with `force` `SIGKILL`, to the process group; nothing on a stream.
     pub(crate) fn terminate(&self, force: bool) {
-        self.process
-            .iter()
-            .for_each(|process| process.terminate(force));
-    }
-}
-
-/// A child process, which leads a process group of its own. Dropping it kills the group.
-#[derive(Debug)]
-struct Process {
-    pid: Pid,
-    /// The process is reaped once this is dropped and not before, so that `pid` names nobody else.
-    _unreaped: Sender<Child>,
-}
-
-impl Process {
-    fn terminate(&self, force: bool) {
+        let Some((pid, _)) = &self.process else {
+            return;
+        };
         let signal = if force { Signal::KILL } else { Signal::TERM };
-        let group = rustix::process::kill_process_group(self.pid, signal);
+        let group = rustix::process::kill_process_group(*pid, signal);
         // It may have moved to another group. Not with a second `SIGTERM` for no reason: servers take
         // that for impatience.
         if force || group.is_err() {
-            let _ = rustix::process::kill_process(self.pid, signal);
+            let _ = rustix::process::kill_process(*pid, signal);
         }
     }
 }
 
-impl Drop for Process {
+impl Drop for Link {
     fn drop(&mut self) {
         self.terminate(true);
     }
@@ -293,12 +268,6 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
         }
         to.flush()?;
     }
-}
-
-fn nonblocking(fd: impl Into<OwnedFd>) -> io::Result<Fd> {
-    let fd = fd.into();
-    rustix::io::ioctl_fionbio(&fd, true)?;
-    Ok(Arc::new(fd))
 }
 
 /// Blocks until the process has ended, and leaves it as a zombie: its group can still be killed.

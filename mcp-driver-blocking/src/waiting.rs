@@ -92,7 +92,8 @@ impl Pending {
         longest: Option<Duration>,
         mut found: impl FnMut(&mut Slot) -> Option<T>,
     ) -> Option<T> {
-        let waited = self.client.shared().wait(self.id, longest, |state| {
+        let shared = self.client.shared();
+        let waited = shared.wait(shared.lock(), self.id, longest, |state| {
             let slot = state.slots.get_mut(&self.id)?;
             let found = found(slot);
             (found.is_some() || slot.over).then_some(found)
@@ -166,7 +167,8 @@ impl Listener {
 
     fn take(&mut self, longest: Option<Duration>) -> Option<Notification> {
         let (id, taken) = (self.pending.id, &mut self.taken);
-        let waited = self.pending.client.shared().wait(id, longest, |state| {
+        let shared = self.pending.client.shared();
+        let waited = shared.wait(shared.lock(), id, longest, |state| {
             let slot = state.slots.get_mut(&id)?;
             if taken.is_empty() && std::mem::take(&mut slot.notified) {
                 taken.extend(state.core.take_notifications(id));

@@ -8,7 +8,9 @@ use mcp_driver_tokio::{Client, Config};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).unwrap_or_else(|| ".mcp.json".into());
+    let file = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| ".mcp.json".into());
     let text = std::fs::read_to_string(&file)?;
     let config = Config::parse(&text, &file, &mut |name| std::env::var(name).ok())?;
     let client = Client::connect(config).await?;

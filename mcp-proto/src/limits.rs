@@ -1,7 +1,7 @@
 //! Bounds on everything that a server can make grow (R1).
 
 /// Every bound of one peer. Nothing that arrives from a server may exceed these; what happens then is
-/// a typed [`Error::Limit`](crate::Error::Limit) or a [`Violation`](crate::Violation), never growth.
+/// a typed [`Cause::Limit`](crate::error::Cause::Limit) or a [`Violation`](crate::Violation), never growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

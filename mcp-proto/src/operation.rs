@@ -219,7 +219,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To [`Request::ListTools`]: sorted by canonical name without a peer, else in the server's order.
+    /// To [`Request::ListTools`]: sorted by name, which is the canonical one without a peer (R80).
     Tools(Vec<Listed<Tool>>),
     /// To [`Request::ListResources`].
     Resources(Vec<Listed<Resource>>),

@@ -1,43 +1,86 @@
-//! The World: a client, its servers and time itself, all simulated.
+//! The World: a client, its servers, the pipes between them and time itself, all simulated.
 //!
-//! Nothing waits: time jumps to the next moment at which something is due. Every action of the client is
-//! checked before it takes effect, so that an invariant holds at the border and not in some test.
+//! Nothing waits: time jumps to the next moment at which something is due. Whatever is on its way (bytes,
+//! exits, write credit) waits in lanes; a schedule decides what arrives next. Every action of the client
+//! is judged at the border before it takes effect, so that an invariant holds there and not in some
+//! test: a broken one stops the World, and [`World::verdict`] gives it with everything that led to it.
 
-use std::collections::{BTreeMap, VecDeque};
+mod border;
+mod breach;
+mod choice;
+mod conversation;
+mod process;
+mod transcript;
 
-use mcp_fake_server::{FakeServer, Input, Output, Script};
-use mcp_proto::config::Config;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{Hash as _, Hasher as _};
+
+use mcp_fake_server::Script;
+use mcp_proto::wire::Json;
 use mcp_proto::{
-    Action, Client, Duration, Ended, Event, Exit, Identity, Instant, LinkId, News, Operation,
-    OperationId,
+    Action, Client, Config, Duration, Ended, Event, Exit, Identity, Instant, LinkId, News,
+    Operation, OperationId, PeerId,
 };
 
-/// How a process is made: a script for each peer, by its name, and one for each later life.
-pub type Servers = BTreeMap<String, Script>;
+pub use breach::{Breach, Rule};
+pub use choice::{Bytes, Choice, pick};
+pub use process::Fault;
+pub use transcript::{abbreviate, news as show_news, outcome as show_outcome};
+
+use border::Border;
+use breach::Broken;
+use process::{Chunk, Control, LANES, Lane, Process};
+
+/// How the servers' output is cut into reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Splits {
+    /// As it was written.
+    #[default]
+    AsWritten,
+    /// A byte at a time.
+    OneByte,
+    /// Everything that waits, at once.
+    Joined,
+    /// As the schedule chooses.
+    Chosen,
+}
 
 /// The simulator.
+///
+/// Dropping a World whose client broke a rule panics, unless [`World::verdict`] was asked.
 pub struct World {
     /// The client under test.
     pub client: Client,
     now: Instant,
-    servers: Vec<(String, Script)>,
-    links: BTreeMap<LinkId, Life>,
-    transcript: Vec<String>,
+    /// The latest time that the client was told.
+    told: Instant,
+    names: Vec<String>,
+    scripts: BTreeMap<String, Script>,
+    unspawnable: BTreeSet<String>,
+    unopened: BTreeSet<String>,
+    links: BTreeMap<LinkId, Process>,
+    released: Vec<LinkId>,
+    border: Border,
+    stamped: bool,
+    stamps: u64,
+    splits: Splits,
+    schedule: Option<Box<dyn Choice>>,
+    odd_clock: bool,
+    sent: BTreeMap<LinkId, Vec<u8>>,
+    transcript: Vec<(Option<PeerId>, String)>,
     news: VecDeque<News>,
-}
-
-/// One process.
-struct Life {
-    server: FakeServer,
-    born: Instant,
-    reading: bool,
-    exited: bool,
+    fingerprint: DefaultHasher,
+    breach: Option<Box<Breach>>,
 }
 
 impl World {
-    /// A world with a client of this configuration, whose peers (in its order) run these scripts.
+    /// A world with a client of this configuration. Peers run the scripts of their names; those without
+    /// one cannot be spawned.
     #[must_use]
-    pub fn new(config: Config, identity: Identity, servers: Vec<(String, Script)>) -> Self {
+    pub fn new(config: Config, identity: Identity, scripts: Vec<(String, Script)>) -> Self {
+        let border = Border::new(&config.peers);
+        let names = config.peers.iter().map(|peer| peer.name.clone()).collect();
         let pinned = config.pin(&mut |_| None, &mut |program| {
             Some(format!("/bin/{}", program.command))
         });
@@ -45,11 +88,70 @@ impl World {
         Self {
             client: Client::new(pinned, identity, now),
             now,
-            servers,
+            told: now,
+            names,
+            scripts: scripts.into_iter().collect(),
+            unspawnable: BTreeSet::new(),
+            unopened: BTreeSet::new(),
             links: BTreeMap::new(),
+            released: Vec::new(),
+            border,
+            stamped: false,
+            stamps: 0,
+            splits: Splits::AsWritten,
+            schedule: None,
+            odd_clock: false,
+            sent: BTreeMap::new(),
             transcript: Vec::new(),
             news: VecDeque::new(),
+            fingerprint: DefaultHasher::new(),
+            breach: None,
         }
+    }
+
+    /// Lets a schedule decide what arrives next, how much the server reads at once and when timers
+    /// fire. Without one everything arrives as soon as it can, in the order of peers.
+    #[must_use]
+    pub fn with_schedule(mut self, schedule: impl Choice + 'static) -> Self {
+        self.schedule = Some(Box::new(schedule));
+        self
+    }
+
+    /// Cuts the servers' output in this way.
+    #[must_use]
+    pub const fn with_splits(mut self, splits: Splits) -> Self {
+        self.splits = splits;
+        self
+    }
+
+    /// Marks every operation with a `_meta` key of its own, so that the border knows which request is
+    /// whose.
+    #[must_use]
+    pub fn with_stamps(mut self) -> Self {
+        self.stamped = true;
+        self.border.use_stamps();
+        self
+    }
+
+    /// Lets the client's clock stand still, go backwards, run late and jump, as the schedule chooses.
+    #[must_use]
+    pub const fn with_odd_clock(mut self) -> Self {
+        self.odd_clock = true;
+        self
+    }
+
+    /// The start of this peer's process never comes to an end.
+    #[must_use]
+    pub fn with_endless_start(mut self, peer: &str) -> Self {
+        self.unopened.insert(peer.into());
+        self
+    }
+
+    /// The program of this peer does not exist.
+    #[must_use]
+    pub fn with_spawn_failure(mut self, peer: &str) -> Self {
+        self.unspawnable.insert(peer.into());
+        self
     }
 
     /// The present.
@@ -65,10 +167,61 @@ impl World {
     }
 
     /// Submits an operation.
-    pub fn submit(&mut self, operation: Operation) -> Result<OperationId, mcp_proto::Error> {
-        let id = self.client.submit(operation, self.now);
+    ///
+    /// # Errors
+    /// Those of [`Client::submit`].
+    pub fn submit(&mut self, mut operation: Operation) -> Result<OperationId, mcp_proto::Error> {
+        self.stamps += 1;
+        let stamp = self.stamps;
+        if self.stamped && operation.options.meta.is_none() {
+            let meta = format!(r#"{{"{}":{stamp}}}"#, conversation::STAMP);
+            operation.options.meta = Json::parse(&meta).ok();
+        }
+        let accepted = self.client.submit(operation.clone(), self.now);
+        self.told = self.told.max(self.now);
+        match &accepted {
+            Ok(id) => {
+                let what = request_name(&operation);
+                self.note(None, format!("submit {id} {what}"));
+                self.border.on_accepted(*id, stamp, &operation);
+            }
+            Err(error) => {
+                self.note(None, format!("refused: {error}"));
+                let judged = self.border.on_refused(stamp);
+                self.judge(judged);
+            }
+        }
         self.settle();
-        id
+        accepted
+    }
+
+    /// Cancels an operation.
+    pub fn cancel(&mut self, operation: OperationId) {
+        self.note(None, format!("cancel {operation}"));
+        self.client.cancel(operation, self.now);
+        self.told = self.told.max(self.now);
+        self.settle();
+        if self.breach.is_none() && !self.border.has_ended(operation) {
+            let detail = format!("{operation} was cancelled and goes on");
+            self.judge(Err((Rule::EndsOnce, detail)));
+        }
+    }
+
+    /// Ends a listening operation.
+    pub fn finish(&mut self, operation: OperationId) {
+        self.note(None, format!("finish {operation}"));
+        self.client.finish(operation, self.now);
+        self.told = self.told.max(self.now);
+        self.settle();
+    }
+
+    /// Does something to the process of a peer, if there is one.
+    pub fn inject(&mut self, peer: &str, fault: Fault) {
+        let link = self.link_of(peer);
+        self.note(link.map(|link| link.peer), format!("{peer} {fault:?}"));
+        if let Some(process) = link.and_then(|link| self.links.get_mut(&link)) {
+            process.inject(fault);
+        }
     }
 
     /// Runs until the operation has ended, or nothing is due any more.
@@ -83,193 +236,528 @@ impl World {
                     _ => None,
                 };
             }
-            if !self.step() {
+            if !self.turn() {
                 return None;
             }
         }
     }
 
     /// Submits an operation and runs until it has ended.
+    ///
+    /// # Errors
+    /// Those of [`Client::submit`].
+    ///
+    /// # Panics
+    /// If the operation never ends.
     pub fn run(&mut self, operation: Operation) -> Result<Ended, mcp_proto::Error> {
         let id = self.submit(operation)?;
-        self.run_until_ended(id).ok_or_else(|| {
-            mcp_proto::Error::general(mcp_proto::error::Cause::Usage(
-                "the operation never ended".into(),
-            ))
-        })
+        match self.run_until_ended(id) {
+            Some(ended) => Ok(ended),
+            None => panic!("{id} never ended\n{}", self.transcript()),
+        }
     }
 
-    /// Lets time pass to the next moment at which something is due; `false` when nothing is.
-    pub fn step(&mut self) -> bool {
-        let servers = self
-            .links
-            .values()
-            .filter(|life| !life.exited)
-            .filter_map(|life| life.server.poll_timeout().map(|due| life.born + due));
-        let Some(next) = servers.chain(self.client.poll_timeout()).min() else {
+    /// Lets one thing happen: something arrives, or else time passes to the next moment at which
+    /// something is due. `false` when nothing is left to happen, or a rule is broken.
+    pub fn turn(&mut self) -> bool {
+        if self.breach.is_some() {
             return false;
-        };
-        self.now = self.now.max(next);
-        self.note(format!("{} time passed", self.now));
-        self.client.handle(Event::TimePassed, self.now);
-        let links: Vec<LinkId> = self.links.keys().copied().collect();
-        for link in links {
-            self.feed(link, None);
         }
-        self.settle();
+        let mut ready = Vec::new();
+        for (link, process) in &self.links {
+            let readable = self.client.wants_read(*link);
+            ready.extend(LANES.into_iter().filter_map(|lane| {
+                let held = lane == Lane::Stdout && !readable;
+                (process.is_ready(lane) && !held).then_some((*link, lane))
+            }));
+        }
+        let count = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+        // Now and then time passes although something is on its way.
+        let early = count > 0 && self.due().is_some() && self.one_in(32);
+        if count == 0 || early {
+            return self.pass_time();
+        }
+        let index = self.choose(count);
+        if let Some((link, lane)) = ready.get(index as usize) {
+            self.arrive(*link, *lane);
+        }
         true
+    }
+
+    /// Runs until nothing is due, at most until that long from now.
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.is_busy() || self.due().is_some_and(|due| due <= end) {
+            if !self.turn() {
+                return;
+            }
+        }
+        self.now = self.now.max(end);
     }
 
     /// Closes the client and runs until nothing is left.
     pub fn close(&mut self) {
+        self.note(None, "close".into());
         self.client.close(self.now);
+        self.told = self.told.max(self.now);
         self.settle();
-        while !self.client.is_closed() && self.step() {}
+        while !self.client.is_closed() && self.turn() {}
     }
 
-    /// What has been delivered to the application so far and was not taken yet.
+    /// What has been delivered to the application and was not taken yet.
     pub fn take_news(&mut self) -> Vec<News> {
         self.news.drain(..).collect()
+    }
+
+    /// The operations that have neither ended nor listen.
+    #[must_use]
+    pub fn running(&self) -> Vec<OperationId> {
+        self.border.running().collect()
+    }
+
+    /// Everything that was written to a peer in all its lives, line by line.
+    #[must_use]
+    pub fn sent_to(&self, peer: &str) -> String {
+        let index = self.names.iter().position(|name| name == peer);
+        let lives = self.sent.iter();
+        lives
+            .filter(|(link, _)| Some(link.peer.index()) == index)
+            .map(|(_, bytes)| String::from_utf8_lossy(bytes))
+            .collect()
     }
 
     /// Everything that happened, one line each.
     #[must_use]
     pub fn transcript(&self) -> String {
-        self.transcript.join("\n")
+        let lines: Vec<&str> = self.transcript.iter().map(|(_, line)| &**line).collect();
+        lines.join("\n")
     }
 
-    fn note(&mut self, line: String) {
-        self.transcript.push(line);
+    /// What happened between the client and one peer, without the names of links and operations.
+    #[must_use]
+    pub fn transcript_of(&self, peer: &str) -> String {
+        let index = self.names.iter().position(|name| name == peer);
+        let lines = self.transcript.iter();
+        let lines = lines.filter(|(id, _)| id.is_some() && id.map(PeerId::index) == index);
+        lines.map(|(_, line)| format!("{line}\n")).collect()
     }
 
-    /// Performs actions until there are none.
+    /// A digest of every action in order, bytes included.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint.finish()
+    }
+
+    /// Whether every rule held so far.
+    ///
+    /// # Errors
+    /// The first broken rule, with the transcript until then.
+    pub fn verdict(&mut self) -> Result<(), Box<Breach>> {
+        match self.breach.take() {
+            Some(breach) => Err(breach),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the client a fact about a link that is gone, and judges that it changes nothing (P3).
+    pub fn inject_stale(&mut self, choice: &mut dyn Choice) {
+        let mut candidates = self.released.clone();
+        let peers = u32::try_from(self.names.len()).unwrap_or(0);
+        let peer = PeerId::new(choice.choose(peers + 1));
+        candidates.push(LinkId { peer, serial: 99 });
+        let link = *pick(choice, &candidates);
+        let failure = || mcp_proto::IoFailure {
+            kind: mcp_proto::IoKind::Other,
+            detail: "late".into(),
+        };
+        let event = match choice.choose(9) {
+            0 => Event::LinkEnded { link },
+            1 => Event::LinkData {
+                link,
+                bytes: b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n",
+            },
+            2 => Event::LinkStderr { link, bytes: b"x" },
+            3 => Event::LinkWritten {
+                link,
+                spent: Vec::new(),
+            },
+            4 => Event::LinkWriteFailed {
+                link,
+                failure: failure(),
+            },
+            5 => Event::LinkExited {
+                link,
+                exit: Exit::Code(1),
+            },
+            6 => Event::LinkOpened { link },
+            7 => Event::LinkFailed {
+                link,
+                failure: failure(),
+            },
+            // No time passes either.
+            _ if self.client.poll_timeout().is_none_or(|due| due > self.told) => Event::TimePassed,
+            _ => return,
+        };
+        let shown = format!("{event:?}");
+        let before = format!("{:?}", self.client);
+        self.client.handle(event, self.told);
+        if format!("{:?}", self.client) != before {
+            self.judge(Err((Rule::StaleFact, shown)));
+        }
+    }
+
+    fn link_of(&self, peer: &str) -> Option<LinkId> {
+        let index = self.names.iter().position(|name| name == peer)?;
+        let links = self.links.keys().rev();
+        links.copied().find(|link| link.peer.index() == index)
+    }
+
+    /// Whether something is on its way.
+    fn is_busy(&self) -> bool {
+        self.links.iter().any(|(link, process)| {
+            LANES.into_iter().any(|lane| {
+                process.is_ready(lane) && (lane != Lane::Stdout || self.client.wants_read(*link))
+            })
+        })
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let servers = self.links.values().filter_map(Process::due);
+        servers.chain(self.client.poll_timeout()).min()
+    }
+
+    fn choose(&mut self, n: u32) -> u32 {
+        self.schedule.as_mut().map_or(0, |choice| choice.choose(n))
+    }
+
+    fn one_in(&mut self, n: u32) -> bool {
+        self.schedule
+            .as_mut()
+            .is_some_and(|choice| choice.one_in(n))
+    }
+
+    /// Time passes to when something is due, or somewhat later.
+    fn pass_time(&mut self) -> bool {
+        let Some(due) = self.due() else {
+            return false;
+        };
+        self.now = self.now.max(due);
+        if self.one_in(8) {
+            let late = self.choose(2_000);
+            self.now = self.now + millis(u64::from(late));
+        }
+        for process in self.links.values_mut() {
+            process.tick(self.now);
+        }
+        if self
+            .client
+            .poll_timeout()
+            .is_some_and(|due| due <= self.now)
+        {
+            self.tell(None, Event::TimePassed, "time");
+            let stuck = self.client.poll_timeout().filter(|due| *due <= self.told);
+            if let Some(due) = stuck.filter(|_| self.breach.is_none()) {
+                let detail = format!("still due at {due} after the time {}", self.told);
+                self.judge(Err((Rule::Timer, detail)));
+            }
+        }
+        true
+    }
+
+    /// The head of a lane reaches its end.
+    fn arrive(&mut self, link: LinkId, lane: Lane) {
+        let Some(process) = self.links.get_mut(&link) else {
+            return;
+        };
+        match lane {
+            Lane::Control => match process.control.pop_front() {
+                Some(Control::Opened) => {
+                    self.tell(Some(link), Event::LinkOpened { link }, "opened");
+                }
+                Some(Control::Failed(failure)) => {
+                    let shown = format!("not opened: {}", failure.detail);
+                    self.tell(Some(link), Event::LinkFailed { link, failure }, &shown);
+                }
+                Some(Control::Written(spent)) => {
+                    self.tell(Some(link), Event::LinkWritten { link, spent }, "");
+                }
+                Some(Control::WriteFailed(failure)) => {
+                    let shown = format!("write failed: {}", failure.detail);
+                    self.tell(Some(link), Event::LinkWriteFailed { link, failure }, &shown);
+                }
+                None => {}
+            },
+            Lane::Input => self.let_read(link),
+            Lane::Stdout => self.arrive_output(link),
+            Lane::Stderr => {
+                if let Some(bytes) = process.stderr.pop_front() {
+                    let shown = format!("{} bytes of stderr", bytes.len());
+                    let bytes = &bytes;
+                    self.tell(Some(link), Event::LinkStderr { link, bytes }, &shown);
+                }
+            }
+            Lane::Exit => {
+                if let Some(exit) = process.exit.take() {
+                    let event = Event::LinkExited { link, exit };
+                    self.tell(Some(link), event, &exit.to_string());
+                }
+            }
+        }
+    }
+
+    fn let_read(&mut self, link: LinkId) {
+        let waiting = self.links.get(&link).map_or(0, Process::input_len);
+        let most = match self.choose(4) {
+            3 => 1,
+            2 => 1 + self.choose(u32::try_from(waiting).unwrap_or(u32::MAX)) as usize,
+            _ => waiting,
+        };
+        let Some(process) = self.links.get_mut(&link) else {
+            return;
+        };
+        process.read(most, self.now);
+        if let Some(complaint) = process.complaint() {
+            let broken = (Rule::Server, complaint.to_owned());
+            self.judge(Err(broken));
+        }
+    }
+
+    /// One write of the server arrives, cut into reads. Unless a schedule decides otherwise nothing
+    /// happens between those.
+    fn arrive_output(&mut self, link: LinkId) {
+        let Some(process) = self.links.get_mut(&link) else {
+            return;
+        };
+        let mut bytes = match process.stdout.pop_front() {
+            None => return,
+            Some(Chunk::End) => {
+                self.tell(Some(link), Event::LinkEnded { link }, "output ended");
+                return;
+            }
+            Some(Chunk::Bytes(bytes)) => bytes,
+        };
+        if self.splits == Splits::Joined {
+            while let Some(Chunk::Bytes(more)) = process.stdout.front_mut() {
+                bytes.append(more);
+                process.stdout.pop_front();
+            }
+        }
+        let shown: Vec<String> = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| format!("⇐ {}", abbreviate(line)))
+            .collect();
+        let mut rest = bytes.as_slice();
+        let mut shown = shown.join("\n");
+        while !rest.is_empty() {
+            let size = match self.splits {
+                Splits::AsWritten | Splits::Joined => rest.len(),
+                Splits::OneByte => 1,
+                Splits::Chosen => match self.choose(4) {
+                    3 => 1,
+                    2 => 1 + self.choose(u32::try_from(rest.len()).unwrap_or(u32::MAX)) as usize,
+                    _ => rest.len(),
+                },
+            };
+            let (head, tail) = rest.split_at(size.min(rest.len()));
+            rest = tail;
+            self.tell(Some(link), Event::LinkData { link, bytes: head }, &shown);
+            shown.clear();
+            let stays = self.links.contains_key(&link);
+            // Something else may come between two reads of one write.
+            if stays && !rest.is_empty() && self.one_in(4) {
+                let kept = Chunk::Bytes(rest.to_vec());
+                if let Some(process) = self.links.get_mut(&link) {
+                    process.stdout.push_front(kept);
+                }
+                return;
+            }
+            if !stays || self.breach.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Tells the client a fact, and performs what it wants done.
+    fn tell(&mut self, link: Option<LinkId>, event: Event<'_>, shown: &str) {
+        if self.breach.is_some() {
+            return;
+        }
+        let mut at = self.now;
+        if self.odd_clock {
+            at = match self.choose(16) {
+                15 => Instant::ZERO,
+                14 => self.told,
+                13 => Instant::from_nanos(self.told.as_nanos() / 2),
+                12 if self.one_in(8) => {
+                    self.now = self.now + Duration::from_secs(400 * 86_400);
+                    self.now
+                }
+                _ => at,
+            };
+        }
+        for line in shown.lines() {
+            self.note_link(link, line);
+        }
+        self.told = self.told.max(at);
+        self.border.on_fact(&event, self.told);
+        self.client.handle(event, at);
+        self.settle();
+    }
+
+    /// Judges and performs actions until there are none.
     fn settle(&mut self) {
-        while let Some(action) = self.client.poll_action() {
-            self.perform(action);
+        while self.breach.is_none() {
+            let Some(action) = self.client.poll_action() else {
+                break;
+            };
+            self.record(&action);
+            let judged = self.border.on_action(&action, self.told);
+            if judged.is_ok() {
+                self.perform(action);
+            }
+            self.judge(judged);
+        }
+        if self.breach.is_none() {
+            let judged = self.border.check_timers(self.client.poll_timeout());
+            self.judge(judged);
+        }
+    }
+
+    fn judge(&mut self, judged: Result<(), Broken>) {
+        if let (Err((rule, detail)), None) = (judged, &self.breach) {
+            let transcript = self.transcript();
+            self.breach = Some(Box::new(Breach {
+                rule,
+                detail,
+                transcript,
+            }));
+        }
+    }
+
+    fn record(&mut self, action: &Action) {
+        match action {
+            Action::Write { link, bytes } => {
+                (link.peer, link.serial, bytes).hash(&mut self.fingerprint);
+                for line in bytes.split(|byte| *byte == b'\n') {
+                    if !line.is_empty() {
+                        self.note_link(Some(*link), &format!("⇒ {}", abbreviate(line)));
+                    }
+                }
+            }
+            Action::Deliver(news) => {
+                format!("{news:?}").hash(&mut self.fingerprint);
+                let peer = match news {
+                    News::PeerChanged { peer } => Some(*peer),
+                    _ => None,
+                };
+                let shown = match news {
+                    News::PeerChanged { .. } => "changed".into(),
+                    other => show_news(other),
+                };
+                self.note(peer, format!("→ {shown}"));
+            }
+            other => {
+                format!("{other:?}").hash(&mut self.fingerprint);
+                let (link, shown) = match other {
+                    Action::OpenLink { link, .. } => (link, "→ open"),
+                    Action::CloseInput { link } => (link, "→ close input"),
+                    Action::Terminate { link, force: false } => (link, "→ terminate"),
+                    Action::Terminate { link, .. } => (link, "→ kill"),
+                    Action::Release { link } => (link, "→ release"),
+                    _ => return,
+                };
+                self.note_link(Some(*link), shown);
+            }
         }
     }
 
     fn perform(&mut self, action: Action) {
         match action {
             Action::OpenLink { link, .. } => {
-                self.note(format!("{} → open {link}", self.now));
-                let Some((_, script)) = self.servers.get(link.peer.index()) else {
-                    return;
-                };
-                let script = if link.serial > 1 {
-                    script.clone().respawned()
-                } else {
-                    script.clone()
-                };
-                let server = FakeServer::new(script);
-                let life = Life {
-                    server,
-                    born: self.now,
-                    reading: true,
-                    exited: false,
-                };
-                self.links.insert(link, life);
-                self.client.handle(Event::LinkOpened { link }, self.now);
-                self.feed(link, None);
+                let process = self.start(link);
+                self.links.insert(link, process);
             }
             Action::Write { link, bytes } => {
-                for line in String::from_utf8_lossy(&bytes).lines() {
-                    self.note(format!("{} {link} ⇒ {line}", self.now));
-                }
-                let reading = self
-                    .links
-                    .get(&link)
-                    .is_some_and(|life| life.reading && !life.exited);
-                if reading {
-                    self.client.handle(
-                        Event::LinkWritten {
-                            link,
-                            spent: Vec::new(),
-                        },
-                        self.now,
-                    );
-                    self.feed(link, Some(Input::Bytes(&bytes)));
+                self.sent.entry(link).or_default().extend(&bytes);
+                if let Some(process) = self.links.get_mut(&link) {
+                    process.write(bytes);
                 }
             }
             Action::CloseInput { link } => {
-                self.note(format!("{} → close input of {link}", self.now));
-                self.feed(link, Some(Input::Eof));
+                if let Some(process) = self.links.get_mut(&link) {
+                    process.close_input();
+                }
             }
             Action::Terminate { link, force } => {
-                self.note(format!(
-                    "{} → terminate {link}{}",
-                    self.now,
-                    if force { " (kill)" } else { "" }
-                ));
-                if force {
-                    self.exit(link, Exit::Signal(9));
+                if let Some(process) = self.links.get_mut(&link) {
+                    process.signal(force);
                 }
             }
             Action::Release { link } => {
-                self.note(format!("{} → release {link}", self.now));
                 self.links.remove(&link);
+                self.released.push(link);
             }
-            Action::Deliver(news) => {
-                self.note(format!("{} → {news:?}", self.now));
-                self.news.push_back(news);
-            }
-            other => self.note(format!("{} → {other:?}", self.now)),
+            Action::Deliver(news) => self.news.push_back(news),
+            _ => {}
         }
     }
 
-    /// Gives a server its input and takes what comes out.
-    fn feed(&mut self, link: LinkId, input: Option<Input<'_>>) {
-        let Some(life) = self.links.get_mut(&link).filter(|life| !life.exited) else {
-            return;
+    fn start(&self, link: LinkId) -> Process {
+        let name = self.names.get(link.peer.index());
+        let name = name.map_or("", String::as_str);
+        match self.scripts.get(name) {
+            _ if self.unopened.contains(name) => Process::nothing(self.now),
+            Some(script) if !self.unspawnable.contains(name) => {
+                let script = script.clone();
+                let script = if link.serial > 1 {
+                    script.respawned()
+                } else {
+                    script
+                };
+                Process::spawn(script, self.now)
+            }
+            _ => Process::refused(self.now),
+        }
+    }
+
+    fn note_link(&mut self, link: Option<LinkId>, line: &str) {
+        let Some(link) = link else {
+            return self.note(None, line.into());
         };
-        let age = self.now.since(life.born);
-        life.server.handle(input.unwrap_or(Input::Tick), age);
-        while let Some(output) = self
-            .links
-            .get_mut(&link)
-            .and_then(|life| life.server.poll_output())
-        {
-            match output {
-                Output::Stdout(bytes) => {
-                    for line in String::from_utf8_lossy(&bytes).lines() {
-                        self.note(format!("{} {link} ⇐ {line}", self.now));
-                    }
-                    self.client.handle(
-                        Event::LinkData {
-                            link,
-                            bytes: &bytes,
-                        },
-                        self.now,
-                    );
-                }
-                Output::Stderr(bytes) => {
-                    self.client.handle(
-                        Event::LinkStderr {
-                            link,
-                            bytes: &bytes,
-                        },
-                        self.now,
-                    );
-                }
-                Output::Exit(code) => self.exit(link, Exit::Code(code)),
-                Output::StopReading | Output::CloseStdin => {
-                    if let Some(life) = self.links.get_mut(&link) {
-                        life.reading = false;
-                    }
-                }
-                _ => {}
-            }
-        }
+        let name = self.names.get(link.peer.index());
+        let line = format!(
+            "{}.{} {line}",
+            name.map_or("?", String::as_str),
+            link.serial
+        );
+        self.note(Some(link.peer), line);
     }
 
-    fn exit(&mut self, link: LinkId, exit: Exit) {
-        if let Some(life) = self.links.get_mut(&link).filter(|life| !life.exited) {
-            life.exited = true;
-            self.note(format!("{} {link} {exit}", self.now));
-            self.client.handle(Event::LinkEnded { link }, self.now);
-            self.client
-                .handle(Event::LinkExited { link, exit }, self.now);
+    fn note(&mut self, peer: Option<PeerId>, line: String) {
+        let seconds = self.now.as_nanos() / 1_000_000_000;
+        let millis = self.now.as_nanos() / 1_000_000 % 1_000;
+        self.transcript
+            .push((peer, format!("{seconds}.{millis:03} {line}")));
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(breach) = self.breach.take()
+            && !std::thread::panicking()
+        {
+            panic!("{breach}");
         }
+    }
+}
+
+fn request_name(operation: &Operation) -> String {
+    let debug = format!("{:?}", operation.request);
+    let name = debug.split([' ', '(', '{']).next().unwrap_or_default();
+    match &operation.peer {
+        Some(peer) => format!("{name} on {peer}"),
+        None => name.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcp_proto::error::Cause;
 use mcp_proto::{Options, Outcome};
 
-use super::{LONG, among_others, answered, call, cat, client, eventually, facts, shell};
+use super::{LONG, alone, among_others, answered, call, cat, client, eventually, facts, shell};
 use crate::PendingEvent;
 
 /// A server that answers `hold` never, and everything else at once.
@@ -235,4 +235,76 @@ fn close_ends_the_waits_of_all_threads() {
         let ids: BTreeSet<_> = ended.iter().map(|ended| ended.operation).collect();
         assert_eq!(ids.len(), 16);
     });
+}
+
+/// The leader's answer comes first, and nobody else calls: the follower has to lead to get its own. The
+/// keeper is no help, for it waits until told.
+#[test]
+fn the_lead_is_handed_to_a_waiting_follower() {
+    let _process = among_others();
+    let script = "read a; read b; sleep 0.1; echo \"$a\"; sleep 0.1; echo \"$b\"; read x";
+    let client = client([shell(script)]);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| client.run(call("first")).unwrap());
+        let asleep = || client.shared().with(|state| state.leader_sleeps_for_ever());
+        eventually("the first leads", asleep);
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(answered(&client.run(call("second")).unwrap()), "second");
+        assert_eq!(answered(&first.join().unwrap()), "first");
+    });
+}
+
+/// Nothing to do and no deadline: no thread of ours runs, not even now and then, whatever it was
+/// woken for before.
+#[test]
+fn an_idle_client_does_not_wake_up() {
+    let _process = alone();
+    let client = client([cat(), shell("exec sleep 60"), shell("exit 0")]);
+    let asleep = || client.shared().with(|state| state.leader_sleeps_for_ever());
+    for _ in 0..3 {
+        client.run(call("hello")).unwrap();
+        eventually("the keeper leads", asleep);
+    }
+    eventually("the exit", || {
+        facts(&client).iter().any(|fact| fact.contains("exited"))
+    });
+    eventually("the keeper leads", asleep);
+    let before = eventually_steady();
+    assert!(
+        before.len() >= 3,
+        "the keeper and a thread for each child: {before:?}"
+    );
+    thread::sleep(Duration::from_millis(150));
+    assert_eq!(time_on_processor(), before);
+}
+
+/// What the driver's threads have used once they are all asleep.
+fn eventually_steady() -> Vec<String> {
+    let mut last = Vec::new();
+    eventually("all threads sleep", || {
+        thread::sleep(Duration::from_millis(20));
+        let now = time_on_processor();
+        let steady = now == last;
+        last = now;
+        steady
+    });
+    last
+}
+
+/// How long each of the driver's threads has run, and how often.
+fn time_on_processor() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let file = |path: &std::path::Path, name| std::fs::read_to_string(path.join(name)).ok();
+    let ours = tasks
+        .map(|task| task.path())
+        .filter(|path| file(path, "comm").is_some_and(|name| name.starts_with("mcp-")));
+    ours.filter_map(|path| file(&path, "schedstat")).collect()
+}
+
+#[test]
+fn handles_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<crate::Client>();
+    shared::<crate::Pending>();
+    shared::<crate::Listener>();
 }

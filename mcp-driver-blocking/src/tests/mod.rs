@@ -23,7 +23,11 @@ const LONG: Duration = Duration::from_secs(20);
 static PROCESS: RwLock<()> = RwLock::new(());
 
 fn alone() -> RwLockWriteGuard<'static, ()> {
-    PROCESS.write().unwrap_or_else(PoisonError::into_inner)
+    let process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+    eventually("earlier tests leave nothing", || {
+        children().is_empty() && threads().is_empty()
+    });
+    process
 }
 
 fn among_others() -> RwLockReadGuard<'static, ()> {
@@ -104,4 +108,11 @@ fn children() -> Vec<String> {
 /// Open descriptors of this process.
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// The names of the driver's threads in this process.
+fn threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("mcp-")).collect()
 }

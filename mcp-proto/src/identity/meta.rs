@@ -6,10 +6,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::de::DeserializeSeed as _;
-
 use crate::wire::encode::push_single_line;
-use crate::wire::json::MembersSeed;
+use crate::wire::scan::Cursor;
 use crate::wire::{Json, Members, ObjectWriter};
 
 /// The keys of `_meta` that this client writes.
@@ -203,11 +201,11 @@ impl Params {
 
 /// The members of an object that the application gave.
 pub(super) fn open<'a>(json: &'a str, what: &'static str) -> Result<Members<'a>, MetaError> {
-    let mut deserializer = serde_json::Deserializer::from_str(json);
-    match MembersSeed.deserialize(&mut deserializer) {
-        Ok((members, false)) => Ok(members),
-        Ok((_, true)) => Err(MetaError::DuplicateMember { what }),
-        Err(_) => Err(MetaError::NotObject { what }),
+    // The text is valid JSON, so nothing follows what is read here.
+    match Members::read(&mut Cursor::new(json)) {
+        Some((members, false)) => Ok(members),
+        Some((_, true)) => Err(MetaError::DuplicateMember { what }),
+        None => Err(MetaError::NotObject { what }),
     }
 }
 

@@ -10,6 +10,7 @@ mod number;
 mod request;
 mod text;
 mod trace;
+mod writer;
 
 pub use canonical::{CanonicalError, CanonicalProblem, Element};
 pub use hash::{

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::canonical::CanonicalProblem;
 use crate::wire::encode::{push_escape, push_u_escape};
+use crate::wire::scan::plain_len;
 
 /// Appends a text as a canonical string with its quotes.
 pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
@@ -110,32 +111,4 @@ pub(super) fn push_char(out: &mut Vec<u8>, char: char) {
             }
         }
     }
-}
-
-/// How many bytes from here on are printable ASCII other than `"` and `\`.
-///
-/// Eight at a time: subtracting and adding in every lane of a word sets the lane's highest bit where the
-/// byte is special. A carry can only disturb lanes after one that is.
-pub(super) fn plain_len(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES << 7;
-    let rest = bytes.get(from..).unwrap_or_default();
-    let mut length = 0;
-    while let Some(word) = rest.get(length..).and_then(<[u8]>::first_chunk) {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * 0x22);
-        let backslash = word ^ (ONES * 0x5c);
-        let special = (word.wrapping_sub(ONES * 0x20) & !word)
-            | (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | word.wrapping_add(ONES)
-            | word;
-        if special & HIGH != 0 {
-            return length + (special & HIGH).trailing_zeros() as usize / 8;
-        }
-        length += 8;
-    }
-    let tail = rest.get(length..).unwrap_or_default();
-    let is_plain = |byte: &u8| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\');
-    length + tail.iter().take_while(|byte| is_plain(byte)).count()
 }

@@ -27,6 +27,8 @@ pub(super) struct Active {
     pub(super) ticket: Option<Ticket>,
     /// A retry for [`UNSUPPORTED_PROTOCOL_VERSION`](crate::negotiation) was made already (R12).
     pub(super) version_retried: bool,
+    /// How often the manifest was read for it.
+    pub(super) refreshes: u8,
     /// The last progress that was reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
 }
@@ -167,6 +169,7 @@ impl Active {
             sent: None,
             ticket: None,
             version_retried: false,
+            refreshes: 0,
             progress: None,
         }
     }

@@ -195,6 +195,7 @@ impl Peer {
             match command {
                 Command::Declare(_) => {}
                 Command::SendProbe { attempt, version } => {
+                    self.take_back_handshake();
                     self.adopt(version);
                     let owner = Owner::Probe(attempt);
                     self.send_control(owner, "server/discover", None, Extra::default());
@@ -212,6 +213,29 @@ impl Peer {
                     self.fail(error, now);
                 }
             }
+        }
+    }
+
+    /// A probe follows a handshake only when the server has proved to be modern: a handshake that was
+    /// not written by then never is (R13).
+    fn take_back_handshake(&mut self) {
+        for (request, owner) in self.requests.of_negotiation() {
+            let unsent = self
+                .link
+                .as_ref()
+                .is_some_and(|link| link.outbox.holds(request));
+            if owner == Owner::Handshake && unsent {
+                self.take_back(request);
+            }
+        }
+    }
+
+    /// Forgets a request of the negotiation; if it was not written yet, it never is. Nothing is
+    /// cancelled (R15).
+    fn take_back(&mut self, request: u64) {
+        self.requests.take(request);
+        if let Some(link) = &mut self.link {
+            link.outbox.withdraw(request);
         }
     }
 
@@ -305,7 +329,9 @@ impl Peer {
     /// The era is known. For an older revision the handshake is completed first: a server may die of any
     /// request that comes earlier.
     fn establish(&mut self, verdict: Verdict, now: Instant) {
-        self.requests.forget_negotiation();
+        for (request, _) in self.requests.of_negotiation() {
+            self.take_back(request);
+        }
         match verdict {
             Verdict::Modern { version } => {
                 let Some(discovered) = self.discovered.take() else {

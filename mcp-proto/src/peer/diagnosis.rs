@@ -25,6 +25,8 @@ pub struct Counters {
     pub unknown_answers: u64,
     /// Notifications that concern nobody: unknown progress tokens, unexpected methods, bad parameters.
     pub dropped_notifications: u64,
+    /// Requests of the server that were not answered, because it does not read what is written.
+    pub dropped_requests: u64,
     /// Processes started (or streams taken).
     pub starts: u64,
     /// Bytes received on standard output.

@@ -33,13 +33,22 @@ impl Peer {
             .bytes_received
             .saturating_add(bytes.len() as u64);
         let mut lines = framer.feed(bytes);
-        while let Some(line) = lines.next() {
+        // A line may be the last one that counts: the same as if the rest had come in another chunk.
+        while self.listens_to(link)
+            && let Some(line) = lines.next()
+        {
             self.on_line(line, now);
         }
         drop(lines);
         if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {
             current.framer = Some(framer);
         }
+    }
+
+    /// Whether what comes from this link counts: facts about dead links change nothing.
+    fn listens_to(&self, link: LinkId) -> bool {
+        let current = self.link.as_ref().filter(|current| current.id == link);
+        current.is_some_and(|current| current.is_listening())
     }
 
     /// The output ended: what stands there without its newline may still be a whole message.
@@ -52,13 +61,12 @@ impl Peer {
         }
     }
 
-    /// The framer of the current link, while its data count: facts about dead links change nothing.
+    /// The framer of the current link, while its data count.
     fn take_framer(&mut self, link: LinkId) -> Option<LineBuffer> {
-        let current = self
-            .link
-            .as_mut()
-            .filter(|current| current.id == link && current.is_listening())?;
-        current.framer.take()
+        if !self.listens_to(link) {
+            return None;
+        }
+        self.link.as_mut()?.framer.take()
     }
 
     fn on_line(&mut self, line: Line<'_>, now: Instant) {
@@ -88,7 +96,7 @@ impl Peer {
     }
 
     fn on_response(&mut self, response: &Response<'_>, now: Instant) {
-        let id = response.id.as_u64();
+        let id = response.id.as_u64().filter(|id| self.is_awaited(*id));
         let Some((id, pending)) =
             id.and_then(|id| self.requests.get(id).map(|pending| (id, pending)))
         else {
@@ -110,6 +118,23 @@ impl Peer {
                 self.requests.take(id);
             }
         }
+    }
+
+    /// Whether a request of this id awaits its answer. One that still waits to be written does not: the
+    /// server can only have guessed its id, and it leaves whatever is said about it.
+    fn is_awaited(&self, id: u64) -> bool {
+        self.requests.get(id).is_some() && !self.is_unsent(id)
+    }
+
+    fn is_unsent(&self, id: u64) -> bool {
+        self.link.as_ref().is_some_and(|link| link.outbox.holds(id))
+    }
+
+    /// The request that a broken message concerns: the one that it names, else the only one there is.
+    fn concerned(&self, named: Option<u64>) -> Option<u64> {
+        named
+            .filter(|id| self.is_awaited(*id))
+            .or_else(|| self.only_awaited().filter(|id| !self.is_unsent(*id)))
     }
 
     /// A response to nothing that is awaited: counted and dropped, it is never matched by guess.
@@ -147,8 +172,7 @@ impl Peer {
     /// A broken message: it concerns the request that it names, or the only one there is.
     fn on_rejected(&mut self, rejected: Rejected, now: Instant) {
         self.degrade(&rejected.fault);
-        let id = rejected.id.filter(|id| self.requests.get(*id).is_some());
-        let Some(id) = id.or_else(|| self.only_awaited()) else {
+        let Some(id) = self.concerned(rejected.id) else {
             return;
         };
         let Some(pending) = self.requests.get(id) else {
@@ -192,8 +216,7 @@ impl Peer {
     /// A line over the limit: the reader is in step again at the next newline.
     fn on_too_long(&mut self, prefix: &[u8], now: Instant) {
         let max = self.config.limits.line_bytes as u64;
-        let id = wire::salvage_id(prefix).filter(|id| self.requests.get(*id).is_some());
-        let Some(id) = id.or_else(|| self.only_awaited()) else {
+        let Some(id) = self.concerned(wire::salvage_id(prefix)) else {
             self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
             return;
         };
@@ -267,10 +290,16 @@ impl Peer {
         let Some(operation) = token.map(OperationId::new) else {
             return false;
         };
-        let Some(active) = self.operations.get_mut(&operation) else {
+        let sent = self
+            .operations
+            .get(&operation)
+            .and_then(|active| active.request_id())
+            .is_some_and(|request| !self.is_unsent(request));
+        let Some(active) = self.operations.get_mut(&operation).filter(|_| sent) else {
             return false;
         };
         if !active.options.progress
+            || !matches!(active.stage, Stage::Requested { .. })
             || active
                 .progress
                 .is_some_and(|last| progress.progress <= last)

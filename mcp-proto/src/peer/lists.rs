@@ -53,7 +53,10 @@ impl Peer {
             Request::ListPrompts => {
                 Pages::Prompts(Listing::start(0, &limits), self.ticket::<Prompt>())
             }
-            _ => Pages::Tools(self.manifest.begin(&limits)),
+            _ => {
+                self.tools_changed = false;
+                Pages::Tools(self.manifest.begin(&limits))
+            }
         };
         self.ask_page(operation, active, pages, None);
     }

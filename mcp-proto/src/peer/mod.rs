@@ -381,22 +381,27 @@ impl Peer {
         // looking at all of them for each message would cost more than an early wake-up.
         if self.operations.len() <= FEW || self.wake.is_none() {
             self.rearm();
+        } else if let Some(deadline) = self.own_deadline() {
+            self.arm(deadline);
         }
     }
 
     /// Sets the wake-up to the earliest of all deadlines.
     fn rearm(&mut self) {
-        let links = self
-            .fading
-            .iter()
-            .chain(&self.link)
-            .filter_map(Link::deadline);
-        let negotiation = self.negotiation_deadline();
         let operations = self
             .operations
             .values()
             .filter_map(|active| active.clock.map(|clock| clock.deadline()));
-        self.wake = links.chain(negotiation).chain(operations).min();
+        self.wake = operations.chain(self.own_deadline()).min();
+    }
+
+    /// The earliest deadline that is no operation's: of links and of the negotiation.
+    fn own_deadline(&self) -> Option<Instant> {
+        let links = self.fading.iter().chain(&self.link);
+        links
+            .filter_map(Link::deadline)
+            .chain(self.negotiation_deadline())
+            .min()
     }
 
     /// Takes a new deadline into account.

@@ -25,6 +25,8 @@ use serde_json::value::RawValue;
 
 /// JSON-RPC: the method does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
+/// How often the manifest is read again for one call: the second time if it changed during the first.
+const MANIFEST_REFRESHES_MAX: u8 = 2;
 
 impl Peer {
     /// Refuses what cannot be served, before anything is kept or sent.
@@ -76,7 +78,7 @@ impl Peer {
 
     fn can_start(&self) -> bool {
         matches!(self.phase, Phase::Ready | Phase::Failed(_))
-            && self.requests.len() < self.config.limits.in_flight
+            && self.requests.in_flight() < self.config.limits.in_flight
             && self.is_linked()
     }
 
@@ -157,8 +159,12 @@ impl Peer {
         };
         if self.config.validate_capabilities {
             let listed = self.manifest.contains(&call.tool);
-            // A tool that is missing from a list that has changed since may be a new one.
-            if !self.manifest.is_known() || (!listed && self.tools_changed) {
+            // A tool that is missing from a list that has changed since may be a new one. A server that
+            // says so with every list is not asked for ever.
+            let may_be_new =
+                !listed && self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
+            if !self.manifest.is_known() || may_be_new {
+                active.refreshes += 1;
                 active.stage = Stage::AwaitManifest;
                 self.operations.insert(operation, active);
                 self.read_manifest(now);
@@ -514,6 +520,8 @@ impl Peer {
     pub(super) fn end(&mut self, operation: OperationId, mut active: Active, outcome: Outcome) {
         if let Outcome::Failed(_) = &outcome {
             self.counters.errors = self.counters.errors.saturating_add(1);
+            // The list that would have told what changed did not come.
+            self.tools_changed |= active.request == Request::ListTools;
         }
         if operation == MANIFEST {
             self.on_manifest_read(outcome);

@@ -1,6 +1,7 @@
 //! Requests that await their response.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::ids::OperationId;
 
@@ -24,12 +25,21 @@ pub(super) struct Pending {
     pub(super) method: &'static str,
 }
 
+impl Pending {
+    /// Whether it may stay unanswered for ever without anybody waiting: it takes no place in flight.
+    fn stands(self) -> bool {
+        self.owner == Owner::Nobody || self.method == "subscriptions/listen"
+    }
+}
+
 /// The pending table of one peer. Ids count from 1 and are never used twice in a peer's life, so they
 /// neither collide with servers that answer 0 by default nor, below 2^53, lose digits in JavaScript.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     last: u64,
     pending: BTreeMap<u64, Pending>,
+    /// How many of them stand.
+    standing: usize,
     /// Control messages sent so far: the ordinal of their trace spans.
     controls: u64,
 }
@@ -38,7 +48,9 @@ impl Requests {
     /// A new id for a new pending request.
     pub(super) fn insert(&mut self, owner: Owner, method: &'static str) -> u64 {
         self.last = self.last.saturating_add(1);
-        self.pending.insert(self.last, Pending { owner, method });
+        let pending = Pending { owner, method };
+        self.standing += usize::from(pending.stands());
+        self.pending.insert(self.last, pending);
         self.last
     }
 
@@ -51,7 +63,9 @@ impl Requests {
 
     /// Takes the request that a response answers.
     pub(super) fn take(&mut self, id: u64) -> Option<Pending> {
-        self.pending.remove(&id)
+        let pending = self.pending.remove(&id)?;
+        self.standing -= usize::from(pending.stands());
+        Some(pending)
     }
 
     pub(super) fn get(&self, id: u64) -> Option<Pending> {
@@ -74,18 +88,24 @@ impl Requests {
             .filter(|_| ids.next().is_none())
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.pending.len()
+    /// How many places in flight are taken. An open subscription takes none, or calls would wait for
+    /// it for ever.
+    pub(super) fn in_flight(&self) -> usize {
+        self.pending.len() - self.standing
     }
 
-    /// Forgets what belongs to the negotiation.
-    pub(super) fn forget_negotiation(&mut self) {
+    /// The requests of the negotiation that are pending.
+    pub(super) fn of_negotiation(&self) -> Vec<(u64, Owner)> {
         self.pending
-            .retain(|_, pending| !matches!(pending.owner, Owner::Probe(_) | Owner::Handshake));
+            .iter()
+            .filter(|(_, pending)| matches!(pending.owner, Owner::Probe(_) | Owner::Handshake))
+            .map(|(id, pending)| (*id, pending.owner))
+            .collect()
     }
 
     /// Forgets everything: the link is lost.
     pub(super) fn clear(&mut self) {
         self.pending.clear();
+        self.standing = 0;
     }
 }

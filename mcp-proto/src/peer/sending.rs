@@ -153,8 +153,14 @@ impl Peer {
     }
 
     /// Answers a request of the server (older revisions only).
+    /// A server that asks and does not read gets no more answers than the bound on a line allows.
     pub(super) fn respond(&mut self, id: IdToken<'_>, answer: Result<&str, (i64, &str)>) {
+        let most = self.config.limits.line_bytes;
         if let Some(link) = &mut self.link {
+            if link.outbox.queued_bytes() > most {
+                self.counters.dropped_requests = self.counters.dropped_requests.saturating_add(1);
+                return;
+            }
             link.outbox.push(None, |out| match answer {
                 Ok(result) => encode::response_result(out, id, result),
                 Err((code, message)) => encode::response_error(out, id, code, message),

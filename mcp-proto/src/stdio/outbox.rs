@@ -50,6 +50,13 @@ impl Outbox {
         false
     }
 
+    /// Whether a request waits here: it has provably not been written.
+    pub(crate) fn holds(&self, request: u64) -> bool {
+        self.index
+            .iter()
+            .any(|entry| entry.request == Some(request))
+    }
+
     /// The next buffer to write, when there is one and no other write is outstanding.
     pub(crate) fn take_write(&mut self) -> Option<Vec<u8>> {
         if self.outstanding || self.index.is_empty() {

@@ -1,5 +1,7 @@
 //! How deeply a JSON text is nested (R1).
 
+use super::scan::plain_len;
+
 /// Whether arrays and objects are nested deeper than `max` levels anywhere in a JSON text.
 ///
 /// `[]` is one level deep. Brackets inside strings do not count. The text should be valid JSON; of one
@@ -13,13 +15,13 @@
 #[must_use]
 pub fn exceeds(text: &str, max: usize) -> bool {
     let bytes = text.as_bytes();
-    // Most messages have fewer opening brackets than they may have levels.
-    if bytes.len() <= max || memchr::memchr2_iter(b'{', b'[', bytes).nth(max).is_none() {
+    // Every level takes two bytes at least, and most messages have fewer brackets than levels allowed.
+    if bytes.len() / 2 <= max || !has_more_brackets(bytes, max) {
         return false;
     }
-    let (mut rest, mut depth) = (bytes, 0_usize);
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
         match byte {
             b'{' | b'[' => {
                 depth += 1;
@@ -28,23 +30,34 @@ pub fn exceeds(text: &str, max: usize) -> bool {
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => rest = after_string(rest),
+            b'"' => at = after_string(bytes, at),
             _ => {}
         }
     }
     false
 }
 
-/// What follows the string whose body begins here.
-fn after_string(mut bytes: &[u8]) -> &[u8] {
+/// Whether there are more than `max` opening brackets, in strings or not.
+fn has_more_brackets(bytes: &[u8], max: usize) -> bool {
+    let mut count = 0;
+    // So short that a byte can hold the count, which lets the compiler use all lanes of a vector.
+    bytes.chunks(128).any(|chunk| {
+        let is_bracket = |byte: &u8| u8::from(matches!(byte, b'{' | b'['));
+        count += usize::from(chunk.iter().map(is_bracket).sum::<u8>());
+        count > max
+    })
+}
+
+/// Where the text goes on after the string whose body begins here.
+#[inline]
+fn after_string(bytes: &[u8], mut at: usize) -> usize {
     loop {
-        let Some(offset) = memchr::memchr2(b'"', b'\\', bytes) else {
-            return &[];
-        };
-        let escaped = usize::from(bytes.get(offset) == Some(&b'\\'));
-        bytes = bytes.get(offset + 1 + escaped..).unwrap_or_default();
-        if escaped == 0 {
-            return bytes;
+        at += plain_len(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => return at,
         }
     }
 }

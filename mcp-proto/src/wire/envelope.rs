@@ -8,14 +8,13 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::id::{IdToken, ResponseId, salvage_id};
-use super::json::{Members, MembersSeed};
+use super::json::Members;
 use super::printable::printable;
+use super::scan::Cursor;
 use crate::violation::{Fault, Violation};
 
 /// Longest detail of a fault, in bytes.
@@ -124,23 +123,37 @@ pub fn read(line: &[u8]) -> Result<Message<'_>, Rejected> {
         Ok(text) => text,
         Err(error) => return Err(not_utf8(line, error.valid_up_to())),
     };
-    // `result` is opened in the same pass. One that is no object makes that pass fail; the second one
-    // leaves it closed and says what else there is.
-    match Draft::read(text, true) {
-        Ok(draft) => draft.into_message(),
-        Err(_) => match Draft::read(text, false) {
-            Ok(draft) => draft.into_message(),
-            Err(error) => Err(unreadable(text, &error)),
-        },
+    match Draft::read(text, true).map(Draft::judge) {
+        Some(Ok(message)) => Ok(message),
+        Some(Err(fault)) => Err(reject(text, Some(fault))),
+        None => Err(reject(text, None)),
     }
+}
+
+/// Looks again at a text that is no message, this time without opening `result`, which may be what has
+/// stopped the first look.
+#[cold]
+fn reject(text: &str, fault: Option<Fault>) -> Rejected {
+    let Some(draft) = Draft::read(text, false) else {
+        return unreadable(text);
+    };
+    let id = draft.answered_id();
+    let kind = if draft.is_envelope() {
+        RejectKind::Malformed
+    } else {
+        RejectKind::Noise
+    };
+    let fault = fault.or_else(|| draft.judge().err());
+    let fault = fault.unwrap_or_else(|| Fault::new(Violation::NotJson, excerpt("", text)));
+    Rejected { fault, id, kind }
 }
 
 /// The members of an envelope as they were found, before any rule is applied.
 #[derive(Default)]
 struct Draft<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
+    jsonrpc: Option<&'a str>,
+    id: Option<&'a str>,
+    method: Option<&'a str>,
     params: Option<&'a RawValue>,
     result: Option<ResultDraft<'a>>,
     error: Option<&'a RawValue>,
@@ -163,25 +176,37 @@ enum Field {
     Params,
     Result,
     Error,
-    Other,
 }
 
 impl<'a> Draft<'a> {
-    fn read(text: &'a str, open_result: bool) -> serde_json::Result<Self> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let draft = deserializer.deserialize_map(DraftVisitor { open_result })?;
-        deserializer.end()?;
-        Ok(draft)
-    }
-
-    fn into_message(self) -> Result<Message<'a>, Rejected> {
-        let id = self.answered_id();
-        let kind = if self.is_envelope() {
-            RejectKind::Malformed
-        } else {
-            RejectKind::Noise
-        };
-        self.judge().map_err(|fault| Rejected { fault, id, kind })
+    /// `None` when the text is no JSON object, or, if `result` is to be opened, when that is none.
+    fn read(text: &'a str, open_result: bool) -> Option<Self> {
+        let mut draft = Self::default();
+        let mut cursor = Cursor::new(text);
+        cursor.object(|cursor, name| {
+            let (field, is_repeated) = match name.as_ref() {
+                "jsonrpc" => (Field::Jsonrpc, put(&mut draft.jsonrpc, cursor.text()?)),
+                "id" => (Field::Id, put(&mut draft.id, cursor.text()?)),
+                "method" => (Field::Method, put(&mut draft.method, cursor.text()?)),
+                "params" => (Field::Params, put(&mut draft.params, cursor.value()?)),
+                "error" => (Field::Error, put(&mut draft.error, cursor.value()?)),
+                "result" => {
+                    let result = if open_result {
+                        let (members, duplicate) = Members::read(cursor)?;
+                        ResultDraft::Object { members, duplicate }
+                    } else {
+                        ResultDraft::Unread(cursor.value()?)
+                    };
+                    (Field::Result, put(&mut draft.result, result))
+                }
+                _ => return cursor.value().map(drop),
+            };
+            if is_repeated {
+                draft.duplicate.get_or_insert(field);
+            }
+            Some(())
+        })?;
+        cursor.is_at_end().then_some(draft)
     }
 
     fn judge(self) -> Result<Message<'a>, Fault> {
@@ -189,6 +214,7 @@ impl<'a> Draft<'a> {
             return Err(Fault::new(Violation::DuplicateMember, field.name()));
         }
         match self.jsonrpc {
+            Some("\"2.0\"") => {}
             Some(version) if string_text(version).as_deref() == Some("2.0") => {}
             Some(version) => return Err(fault_about(Violation::WrongJsonrpc, "jsonrpc", version)),
             None => return Err(Fault::new(Violation::WrongJsonrpc, "jsonrpc is missing")),
@@ -200,7 +226,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A notification or a request.
-    fn into_call(self, method: &'a RawValue) -> Result<Message<'a>, Fault> {
+    fn into_call(self, method: &'a str) -> Result<Message<'a>, Fault> {
         if self.result.is_some() || self.error.is_some() {
             let detail = "method stands beside result or error";
             return Err(Fault::new(Violation::BothResultAndError, detail));
@@ -216,13 +242,12 @@ impl<'a> Draft<'a> {
         let Some(id) = self.id else {
             return Ok(Message::Notification(Notification { method, params }));
         };
-        let id =
-            IdToken::parse(id.get()).ok_or_else(|| fault_about(Violation::WrongId, "id", id))?;
+        let id = IdToken::parse(id).ok_or_else(|| fault_about(Violation::WrongId, "id", id))?;
         Ok(Message::Request(Request { id, method, params }))
     }
 
     fn into_response(self) -> Result<Response<'a>, Fault> {
-        let id = match self.id.map(RawValue::get) {
+        let id = match self.id {
             None => ResponseId::Absent,
             Some("null") => ResponseId::Null,
             Some(token) => IdToken::parse(token)
@@ -239,8 +264,16 @@ impl<'a> Draft<'a> {
                 return Err(Fault::new(Violation::DuplicateMember, "in result"));
             }
             (Some(ResultDraft::Object { members, .. }), None) => Answer::Result(members),
+            (Some(ResultDraft::Unread(value)), None) if value.get().starts_with('{') => {
+                let detail = "the name of a member of result has an escape that stands for no text";
+                return Err(Fault::new(Violation::MalformedResult, detail));
+            }
             (Some(ResultDraft::Unread(value)), None) => {
-                return Err(fault_about(Violation::ResultNotObject, "result", value));
+                return Err(fault_about(
+                    Violation::ResultNotObject,
+                    "result",
+                    value.get(),
+                ));
             }
             (None, Some(error)) => Answer::Error(ErrorObject::read(error)?),
             (Some(_), Some(_)) => return Err(Fault::new(Violation::BothResultAndError, "")),
@@ -255,7 +288,7 @@ impl<'a> Draft<'a> {
         if self.duplicate == Some(Field::Id) || (self.method.is_some() && !self.is_answer()) {
             return None;
         }
-        IdToken::parse(self.id?.get())?.as_u64()
+        IdToken::parse(self.id?)?.as_u64()
     }
 
     const fn is_answer(&self) -> bool {
@@ -264,81 +297,6 @@ impl<'a> Draft<'a> {
 
     const fn is_envelope(&self) -> bool {
         self.is_answer() || self.jsonrpc.is_some() || self.id.is_some() || self.method.is_some()
-    }
-}
-
-struct DraftVisitor {
-    open_result: bool,
-}
-
-impl<'de> Visitor<'de> for DraftVisitor {
-    type Value = Draft<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Draft<'de>, A::Error> {
-        let mut draft = Draft::default();
-        while let Some(field) = map.next_key_seed(FieldSeed)? {
-            let place = match field {
-                Field::Jsonrpc => &mut draft.jsonrpc,
-                Field::Id => &mut draft.id,
-                Field::Method => &mut draft.method,
-                Field::Params => &mut draft.params,
-                Field::Error => &mut draft.error,
-                Field::Result => {
-                    let result = if self.open_result {
-                        let (members, duplicate) = map.next_value_seed(MembersSeed)?;
-                        ResultDraft::Object { members, duplicate }
-                    } else {
-                        ResultDraft::Unread(map.next_value()?)
-                    };
-                    if draft.result.replace(result).is_some() {
-                        draft.duplicate.get_or_insert(field);
-                    }
-                    continue;
-                }
-                Field::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            if place.replace(map.next_value()?).is_some() {
-                draft.duplicate.get_or_insert(field);
-            }
-        }
-        Ok(draft)
-    }
-}
-
-struct FieldSeed;
-
-impl<'de> DeserializeSeed<'de> for FieldSeed {
-    type Value = Field;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Field, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for FieldSeed {
-    type Value = Field;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Field, E> {
-        Ok(match name {
-            "jsonrpc" => Field::Jsonrpc,
-            "id" => Field::Id,
-            "method" => Field::Method,
-            "params" => Field::Params,
-            "result" => Field::Result,
-            "error" => Field::Error,
-            _ => Field::Other,
-        })
     }
 }
 
@@ -351,7 +309,6 @@ impl Field {
             Self::Params => "params",
             Self::Result => "result",
             Self::Error => "error",
-            Self::Other => "",
         }
     }
 }
@@ -362,8 +319,8 @@ impl<'a> ErrorObject<'a> {
             let detail = excerpt("error is only a string: ", error.get());
             return Err(Fault::new(Violation::MalformedError, detail));
         }
-        let Ok((members, duplicate)) = MembersSeed.deserialize(error) else {
-            return Err(fault_about(Violation::MalformedError, "error", error));
+        let Some((members, duplicate)) = Members::read(&mut Cursor::new(error.get())) else {
+            return Err(fault_about(Violation::MalformedError, "error", error.get()));
         };
         if duplicate {
             return Err(Fault::new(Violation::DuplicateMember, "in error"));
@@ -373,12 +330,9 @@ impl<'a> ErrorObject<'a> {
             let detail = excerpt("error.code is ", code.unwrap_or("missing"));
             return Err(Fault::new(Violation::MalformedError, detail));
         };
-        let message = members.get("message");
+        let message = members.get("message").map(RawValue::get);
         let Some(message) = message.and_then(string_text) else {
-            let detail = excerpt(
-                "error.message is ",
-                message.map_or("missing", RawValue::get),
-            );
+            let detail = excerpt("error.message is ", message.unwrap_or("missing"));
             return Err(Fault::new(Violation::MalformedError, detail));
         };
         let data = members.get("data");
@@ -390,13 +344,18 @@ impl<'a> ErrorObject<'a> {
     }
 }
 
+/// Fills a place and tells whether it was filled already.
+fn put<T>(place: &mut Option<T>, value: T) -> bool {
+    place.replace(value).is_some()
+}
+
 /// The text of a JSON string; `None` for any other value, or where the escapes stand for no text.
-fn string_text(value: &RawValue) -> Option<Cow<'_, str>> {
-    let body = value.get().strip_prefix('"')?.strip_suffix('"')?;
+fn string_text(value: &str) -> Option<Cow<'_, str>> {
+    let body = value.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', body.as_bytes()).is_none() {
         return Some(Cow::Borrowed(body));
     }
-    serde_json::from_str(value.get()).ok().map(Cow::Owned)
+    serde_json::from_str(value).ok().map(Cow::Owned)
 }
 
 fn not_utf8(line: &[u8], valid_bytes: usize) -> Rejected {
@@ -405,11 +364,16 @@ fn not_utf8(line: &[u8], valid_bytes: usize) -> Rejected {
 }
 
 /// What to say about a text that is no JSON object.
-fn unreadable(text: &str, error: &serde_json::Error) -> Rejected {
-    if serde_json::from_str::<IgnoredAny>(text).is_err() || text.trim_ascii_start().starts_with('{')
-    {
-        let detail = excerpt(&format!("{error}: "), text);
-        return not_json(text.as_bytes(), Fault::new(Violation::NotJson, detail));
+fn unreadable(text: &str) -> Rejected {
+    let prefix = match serde_json::from_str::<IgnoredAny>(text) {
+        Err(error) => Some(format!("{error}: ")),
+        // Valid by the grammar, but a name has an escape that stands for no character.
+        Ok(_) if text.trim_ascii_start().starts_with('{') => Some(String::new()),
+        Ok(_) => None,
+    };
+    if let Some(prefix) = prefix {
+        let fault = Fault::new(Violation::NotJson, excerpt(&prefix, text));
+        return not_json(text.as_bytes(), fault);
     }
     match serde_json::from_str::<Batch>(text) {
         Ok(batch) => Rejected {
@@ -471,8 +435,8 @@ impl<'de> Visitor<'de> for BatchVisitor {
     }
 }
 
-fn fault_about(violation: Violation, name: &str, value: &RawValue) -> Fault {
-    Fault::new(violation, excerpt(&format!("{name} is "), value.get()))
+fn fault_about(violation: Violation, name: &str, value: &str) -> Fault {
+    Fault::new(violation, excerpt(&format!("{name} is "), value))
 }
 
 /// `prefix` and as much of the text as fits in a detail.

@@ -6,9 +6,11 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use super::scan::Cursor;
 
 /// One JSON value as its original text.
 ///
@@ -127,9 +129,36 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// [`InvalidJson`] for anything but an object, and for one in which a member stands twice.
+    pub fn parse(text: &'a str) -> Result<Self, InvalidJson> {
+        let mut cursor = Cursor::new(text);
+        match Self::read(&mut cursor) {
+            Some((members, false)) if cursor.is_at_end() => Ok(members),
+            Some((_, true)) => Err(InvalidJson("a member stands twice in one object".into())),
+            _ => Err(InvalidJson("not an object".into())),
+        }
+    }
+
+    /// Reads an object that comes next; also tells whether a member stands twice.
+    #[inline]
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Option<(Self, bool)> {
+        let mut entries = Vec::with_capacity(FEW / 2);
+        cursor.object(|cursor, name| {
+            entries.push((name, cursor.value()?));
+            Some(())
+        })?;
+        let members = Self { entries };
+        let duplicate = members.has_duplicates();
+        Some((members, duplicate))
+    }
+
     /// Adds a member; `false` when one of that name is there already (nothing is added then).
     ///
-    /// Looks through all members: for objects of unknown size, deserialize [`Members`] instead.
+    /// Looks through all members: an object of unknown size is better read with
+    /// [`Members::parse`].
     pub fn insert(&mut self, name: Cow<'a, str>, value: &'a RawValue) -> bool {
         if self.entries.iter().any(|(known, _)| *known == name) {
             return false;
@@ -193,67 +222,10 @@ impl<'a> Members<'a> {
 const FEW: usize = 8;
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    /// Fails for anything but an object, and for one in which a member stands twice.
+    /// As [`Members::parse`].
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match MembersSeed.deserialize(deserializer)? {
-            (members, false) => Ok(members),
-            (_, true) => Err(D::Error::custom("a member stands twice in one object")),
-        }
-    }
-}
-
-/// Reads the members of an object and whether one of them stands twice.
-pub(crate) struct MembersSeed;
-
-impl<'de> DeserializeSeed<'de> for MembersSeed {
-    type Value = (Members<'de>, bool);
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for MembersSeed {
-    type Value = (Members<'de>, bool);
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key_seed(NameSeed)? {
-            members.entries.push((name, map.next_value()?));
-        }
-        let duplicate = members.has_duplicates();
-        Ok((members, duplicate))
-    }
-}
-
-/// A member's name, borrowed unless it has escapes.
-struct NameSeed;
-
-impl<'de> DeserializeSeed<'de> for NameSeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for NameSeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(name))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(name.to_owned()))
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Self::parse(raw.get()).map_err(D::Error::custom)
     }
 }
 

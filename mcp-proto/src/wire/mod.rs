@@ -4,9 +4,10 @@ pub mod depth;
 pub mod encode;
 pub mod envelope;
 mod id;
-pub(crate) mod json;
+mod json;
 mod line;
 mod printable;
+pub(crate) mod scan;
 
 pub use encode::ObjectWriter;
 pub use envelope::{

@@ -1,0 +1,524 @@
+//! What one link carries, message by message, judged by an observer that knows nothing of the core.
+//!
+//! The observer frames and parses both directions on its own, with plain `serde_json` values. Where it
+//! has to know what the client believes (was that a proof?), it only uses conditions that are necessary
+//! for good, or sufficient for bad; what lies between is the client's decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::breach::{Broken, Rule};
+
+/// The `_meta` key under which the World stamps operations.
+pub(super) const STAMP: &str = "world/operation";
+const PREFIX: &str = "io.modelcontextprotocol/";
+const MODERN_VERSION: &str = "2026-07-28";
+const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
+/// Ids stay exact in JavaScript.
+const LARGEST_ID: u64 = 1 << 53;
+
+/// What holds for all lives of one peer.
+#[derive(Debug)]
+pub(super) struct PeerRecord {
+    may_initialize: bool,
+    /// Longer lines do not count.
+    line_bytes: usize,
+    used_ids: BTreeSet<u64>,
+    proved_modern: bool,
+}
+
+impl PeerRecord {
+    pub(super) const fn new(may_initialize: bool, line_bytes: usize) -> Self {
+        Self {
+            may_initialize,
+            line_bytes,
+            used_ids: BTreeSet::new(),
+            proved_modern: false,
+        }
+    }
+}
+
+/// One request of the client.
+#[derive(Debug)]
+struct Asked {
+    method: String,
+    answered: bool,
+    cancelled: bool,
+}
+
+/// A request with the World's stamp left for the server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) stamp: u64,
+    pub(super) method: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    asked: BTreeMap<u64, Asked>,
+    /// Ids of the server's requests that are not answered yet.
+    server_asked: Vec<Value>,
+    partial: Vec<u8>,
+    /// Whether the stream is past the place where a byte order mark may stand.
+    begun: bool,
+    discovered: bool,
+    initializing: bool,
+    handshake_good: bool,
+    initialized: bool,
+}
+
+impl Conversation {
+    /// The client writes these bytes. Gives the stamped requests among them.
+    pub(super) fn on_write(
+        &mut self,
+        bytes: &[u8],
+        peer: &mut PeerRecord,
+    ) -> Result<Vec<Written>, Broken> {
+        let Some(body) = bytes.strip_suffix(b"\n") else {
+            return Err((
+                Rule::Framing,
+                "a write does not end with a line feed".into(),
+            ));
+        };
+        let mut written = Vec::new();
+        for line in body.split(|byte| *byte == b'\n') {
+            let Ok(Value::Object(message)) = serde_json::from_slice(line) else {
+                return Err((Rule::Framing, shown("no JSON object", line)));
+            };
+            let judged = self.on_message(&message, peer);
+            written.extend(judged.map_err(|(rule, detail)| (rule, shown(&detail, line)))?);
+        }
+        Ok(written)
+    }
+
+    fn on_message(
+        &mut self,
+        message: &Map<String, Value>,
+        peer: &mut PeerRecord,
+    ) -> Result<Option<Written>, Broken> {
+        let framing = |detail: &str| Err((Rule::Framing, detail.to_owned()));
+        if message.get("jsonrpc") != Some(&Value::from("2.0")) {
+            return framing("jsonrpc is not 2.0");
+        }
+        let allowed: &[&str] = match (message.get("method"), message.get("result")) {
+            (Some(Value::String(_)), _) => &["jsonrpc", "id", "method", "params"],
+            (Some(_), _) => return framing("the method is no string"),
+            (None, Some(_)) => &["jsonrpc", "id", "result"],
+            (None, None) => &["jsonrpc", "id", "error"],
+        };
+        if let Some(key) = message.keys().find(|key| !allowed.contains(&key.as_str())) {
+            return framing(&format!("{key} does not belong there"));
+        }
+        let Some(method) = message.get("method").and_then(Value::as_str) else {
+            self.on_response(message)?;
+            return Ok(None);
+        };
+        let nothing = Map::new();
+        let params = match message.get("params") {
+            None => &nothing,
+            Some(Value::Object(params)) => params,
+            Some(_) => return framing("params are no object"),
+        };
+        match message.get("id") {
+            None => self.on_notification(method, params).map(|()| None),
+            Some(id) => self.on_request(id, method, params, peer),
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        id: &Value,
+        method: &str,
+        params: &Map<String, Value>,
+        peer: &mut PeerRecord,
+    ) -> Result<Option<Written>, Broken> {
+        let Some(id) = id.as_u64().filter(|id| (1..LARGEST_ID).contains(id)) else {
+            return Err((Rule::RequestId, format!("{id} is no small positive id")));
+        };
+        if !peer.used_ids.insert(id) {
+            return Err((Rule::RequestId, format!("{id} was used before")));
+        }
+        match method {
+            "server/discover" if self.initialized => {
+                return Err((Rule::BeforeEra, "a probe within a legacy session".into()));
+            }
+            "server/discover" => check_modern_meta(params)?,
+            "initialize" => self.on_initialize(params, peer)?,
+            _ if self.initialized => check_legacy_meta(params)?,
+            _ if self.discovered => check_modern_meta(params)?,
+            _ if self.handshake_good => {
+                return Err((Rule::Initialized, format!("{method} comes before it")));
+            }
+            _ => return Err((Rule::BeforeEra, format!("{method} before the era is known"))),
+        }
+        let asked = Asked {
+            method: method.into(),
+            answered: false,
+            cancelled: false,
+        };
+        self.asked.insert(id, asked);
+        let stamp = params.get("_meta").and_then(|meta| meta.get(STAMP));
+        Ok(stamp.and_then(Value::as_u64).map(|stamp| Written {
+            stamp,
+            method: method.into(),
+        }))
+    }
+
+    fn on_initialize(
+        &mut self,
+        params: &Map<String, Value>,
+        peer: &PeerRecord,
+    ) -> Result<(), Broken> {
+        let wrong = |detail: &str| Err((Rule::Handshake, detail.to_owned()));
+        if !peer.may_initialize {
+            return wrong("the peer is not allow-listed");
+        }
+        if peer.proved_modern {
+            return wrong("the peer has proved to be modern");
+        }
+        if self.initializing {
+            return wrong("a second one on this link");
+        }
+        let version = params.get("protocolVersion").and_then(Value::as_str);
+        if !version.is_some_and(|version| LEGACY_VERSIONS.contains(&version)) {
+            return wrong("protocolVersion is no older revision");
+        }
+        let object = |name: &str| params.get(name).is_some_and(Value::is_object);
+        if !(object("capabilities") && object("clientInfo")) {
+            return wrong("capabilities or clientInfo are missing");
+        }
+        self.initializing = true;
+        check_legacy_meta(params)
+    }
+
+    fn on_notification(&mut self, method: &str, params: &Map<String, Value>) -> Result<(), Broken> {
+        if method == "notifications/initialized" {
+            if !self.handshake_good || self.initialized {
+                let detail = "without a good answer, or a second time";
+                return Err((Rule::Initialized, detail.into()));
+            }
+            self.initialized = true;
+            return check_legacy_meta(params);
+        }
+        if self.handshake_good && !self.initialized && !self.discovered {
+            return Err((Rule::Initialized, format!("{method} comes before it")));
+        }
+        if self.initialized {
+            check_legacy_meta(params)?;
+        } else {
+            check_trace_only(params)?;
+        }
+        match method {
+            "notifications/cancelled" => self.on_cancelled(params.get("requestId")),
+            _ => Err((Rule::Framing, format!("{method} is not for clients"))),
+        }
+    }
+
+    fn on_cancelled(&mut self, id: Option<&Value>) -> Result<(), Broken> {
+        let asked = id.and_then(Value::as_u64);
+        let Some(asked) = asked.and_then(|id| self.asked.get_mut(&id)) else {
+            return Err((Rule::Cancelled, "a request that was not written".into()));
+        };
+        let forbidden = matches!(asked.method.as_str(), "server/discover" | "initialize");
+        if forbidden || asked.answered || asked.cancelled {
+            let detail = format!("{} is answered, cancelled or no call", asked.method);
+            return Err((Rule::Cancelled, detail));
+        }
+        asked.cancelled = true;
+        Ok(())
+    }
+
+    fn on_response(&mut self, message: &Map<String, Value>) -> Result<(), Broken> {
+        if !self.initialized {
+            return Err((Rule::Response, "there is no legacy session".into()));
+        }
+        let id = message.get("id").unwrap_or(&Value::Null);
+        match self.server_asked.iter().position(|asked| asked == id) {
+            Some(position) => {
+                self.server_asked.remove(position);
+                Ok(())
+            }
+            None => Err((Rule::Response, format!("nothing was asked as {id}"))),
+        }
+    }
+
+    /// The server's bytes reach the client.
+    pub(super) fn on_data(&mut self, bytes: &[u8], peer: &mut PeerRecord) {
+        self.partial.extend_from_slice(bytes);
+        let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else {
+            return;
+        };
+        let rest = self.partial.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.partial, rest);
+        for line in lines.split(|byte| *byte == b'\n') {
+            self.on_line(line, peer);
+        }
+    }
+
+    /// The server's output ends: a last line may lack its line feed.
+    pub(super) fn on_end(&mut self, peer: &mut PeerRecord) {
+        let line = std::mem::take(&mut self.partial);
+        self.on_line(&line, peer);
+    }
+
+    fn on_line(&mut self, line: &[u8], peer: &mut PeerRecord) {
+        let begins = !std::mem::replace(&mut self.begun, true);
+        let line = match line.strip_prefix(b"\xef\xbb\xbf") {
+            Some(line) if begins => line,
+            _ => line,
+        };
+        if line.strip_suffix(b"\r").unwrap_or(line).len() > peer.line_bytes {
+            return;
+        }
+        let Ok(Value::Object(message)) = serde_json::from_slice(line) else {
+            return;
+        };
+        let id = message.get("id");
+        if message.contains_key("method") {
+            self.server_asked.extend(id.cloned());
+            return;
+        }
+        let Some(asked) = id
+            .and_then(Value::as_u64)
+            .and_then(|id| self.asked.get_mut(&id))
+        else {
+            return;
+        };
+        let first = !asked.answered;
+        asked.answered = true;
+        let (result, code) = (message.get("result"), message.get("error"));
+        let code = code.and_then(|error| error["code"].as_i64());
+        match (asked.method.as_str(), result, code) {
+            ("server/discover", Some(result), None) if is_discovery(result) => {
+                self.discovered = true;
+                peer.proved_modern |= first;
+            }
+            ("server/discover" | "initialize", None, Some(code))
+                if MODERN_ERRORS.contains(&code) && first =>
+            {
+                // With data that are as they should be, it is a proof.
+                let data = &message["error"]["data"];
+                let listed = |list: &Value| {
+                    list.as_array()
+                        .is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
+                };
+                peer.proved_modern |= code == -32022 && listed(&data["supported"]);
+            }
+            ("initialize", Some(result), None) => self.handshake_good |= is_good_handshake(result),
+            _ => {}
+        }
+    }
+
+    /// Whether a request with this id was written and is not answered.
+    #[cfg(test)]
+    fn awaits(&self, id: u64) -> bool {
+        self.asked.get(&id).is_some_and(|asked| !asked.answered)
+    }
+}
+
+/// A discover answer that nobody can doubt.
+fn is_discovery(result: &Value) -> bool {
+    let versions = result["supportedVersions"].as_array();
+    result["resultType"] == "complete"
+        && result["capabilities"].is_object()
+        && versions.is_some_and(|versions| {
+            versions.iter().all(Value::is_string)
+                && versions.iter().any(|version| version == MODERN_VERSION)
+        })
+}
+
+/// What an older server must have answered at least.
+fn is_good_handshake(result: &Value) -> bool {
+    let named = |name: &str| {
+        result["serverInfo"][name]
+            .as_str()
+            .is_some_and(|text| !text.is_empty())
+    };
+    let version = result["protocolVersion"].as_str();
+    version.is_some_and(|version| LEGACY_VERSIONS.contains(&version))
+        && result["capabilities"].is_object()
+        && named("name")
+        && named("version")
+}
+
+fn check_modern_meta(params: &Map<String, Value>) -> Result<(), Broken> {
+    let wrong = |detail: &str| Err((Rule::ModernMeta, detail.to_owned()));
+    let Some(Value::Object(meta)) = params.get("_meta") else {
+        return wrong("no _meta");
+    };
+    let key = |name: &str| meta.get(&format!("{PREFIX}{name}"));
+    if key("protocolVersion") != Some(&MODERN_VERSION.into()) {
+        return wrong("protocolVersion");
+    }
+    if !key("clientCapabilities").is_some_and(Value::is_object) {
+        return wrong("clientCapabilities");
+    }
+    if !key("clientInfo").is_none_or(|info| info["name"].is_string() && info["version"].is_string())
+    {
+        return wrong("clientInfo");
+    }
+    match meta.get("traceparent").and_then(Value::as_str) {
+        Some(parent) if is_traceparent(parent) => Ok(()),
+        _ => wrong("traceparent"),
+    }
+}
+
+/// W3C Trace Context, version 00, sampled, no id all zero.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |part: &str, len: usize| {
+        part.len() == len
+            && part
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && part.bytes().any(|byte| byte != b'0')
+    };
+    matches!(parts[..], ["00", trace, span, "01"] if hex(trace, 32) && hex(span, 16))
+}
+
+/// Notifications of the modern era carry trace keys only (R5).
+fn check_trace_only(params: &Map<String, Value>) -> Result<(), Broken> {
+    let meta = params.get("_meta").and_then(Value::as_object);
+    match meta.and_then(|meta| {
+        meta.keys()
+            .find(|key| !matches!(key.as_str(), "traceparent" | "baggage"))
+    }) {
+        Some(key) => Err((Rule::ModernMeta, format!("{key} on a notification"))),
+        None => Ok(()),
+    }
+}
+
+fn check_legacy_meta(params: &Map<String, Value>) -> Result<(), Broken> {
+    let meta = params.get("_meta").and_then(Value::as_object);
+    let modern = |key: &&String| {
+        key.starts_with(PREFIX) || matches!(key.as_str(), "traceparent" | "baggage" | "client")
+    };
+    match meta.and_then(|meta| meta.keys().find(modern)) {
+        Some(key) => Err((Rule::LegacyMeta, format!("{key} in an older revision"))),
+        None => Ok(()),
+    }
+}
+
+fn shown(detail: &str, line: &[u8]) -> String {
+    format!("{detail}: {}", super::transcript::abbreviate(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"traceparent":"00-b9c785d65b1f009a88fdef43b9b1b2df-4c11ed7b1eb9d0fd-01"}"#;
+    const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#;
+    const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}"#;
+
+    /// `>` lines are written by the client, `<` lines by the server; gives the first broken rule.
+    fn judge(may_initialize: bool, exchange: &[&str]) -> Result<Conversation, Rule> {
+        let mut peer = PeerRecord::new(may_initialize, 1 << 16);
+        let mut conversation = Conversation::default();
+        for line in exchange {
+            let (side, text) = line.split_at(1);
+            let text = text.replace("META", META) + "\n";
+            match side {
+                ">" => drop(
+                    conversation
+                        .on_write(text.as_bytes(), &mut peer)
+                        .map_err(|(rule, _)| rule)?,
+                ),
+                _ => conversation.on_data(text.as_bytes(), &mut peer),
+            }
+        }
+        Ok(conversation)
+    }
+
+    const PROBE: &str = r#">{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}"#;
+    const INITIALIZE: &str = r#">{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{}}}"#;
+    const READY: &str = r#">{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    const LIST: &str = r#">{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#;
+    const CANCEL: &str =
+        r#">{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
+
+    #[test]
+    fn good_conversations_of_both_eras_pass() {
+        let discovered = format!("<{DISCOVERED}");
+        let call = r#">{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x",META}}"#;
+        let modern = judge(false, &[PROBE, &discovered, call, CANCEL]).unwrap();
+        assert!(modern.awaits(3));
+        let initialized = format!("<{INITIALIZED}");
+        let ask = r#"<{"jsonrpc":"2.0","id":"a","method":"ping"}"#;
+        let answer = r#">{"jsonrpc":"2.0","id":"a","result":{}}"#;
+        let legacy = [PROBE, INITIALIZE, &initialized, READY, LIST, ask, answer];
+        assert!(judge(true, &legacy).is_ok());
+    }
+
+    /// Every rule can fail: the observer of the property tests is itself tested.
+    #[test]
+    fn every_broken_rule_is_seen() {
+        let discovered = format!("<{DISCOVERED}");
+        let initialized = format!("<{INITIALIZED}");
+        let refused = r#"<{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}}"#;
+        let bare_call = r#">{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{}}"#;
+        let stamped_list = r#">{"jsonrpc":"2.0","id":4,"method":"tools/list","params":{META}}"#;
+        let answer = r#">{"jsonrpc":"2.0","id":"a","result":{}}"#;
+        let answered = r#"<{"jsonrpc":"2.0","id":3,"result":{}}"#;
+        for (rule, may_initialize, exchange) in [
+            (Rule::Handshake, false, vec![PROBE, INITIALIZE]),
+            (Rule::Handshake, true, vec![PROBE, &discovered, INITIALIZE]),
+            (Rule::Handshake, true, vec![PROBE, refused, INITIALIZE]),
+            (Rule::Initialized, true, vec![PROBE, INITIALIZE, READY]),
+            (
+                Rule::Initialized,
+                true,
+                vec![INITIALIZE, &initialized, LIST],
+            ),
+            (
+                Rule::Initialized,
+                true,
+                vec![INITIALIZE, &initialized, READY, READY],
+            ),
+            (Rule::BeforeEra, true, vec![PROBE, LIST]),
+            (
+                Rule::BeforeEra,
+                true,
+                vec![INITIALIZE, &initialized, READY, PROBE],
+            ),
+            (Rule::ModernMeta, false, vec![PROBE, &discovered, bare_call]),
+            (
+                Rule::LegacyMeta,
+                true,
+                vec![INITIALIZE, &initialized, READY, stamped_list],
+            ),
+            (Rule::RequestId, false, vec![PROBE, PROBE]),
+            (Rule::Cancelled, false, vec![PROBE, &discovered, CANCEL]),
+            (
+                Rule::Cancelled,
+                true,
+                vec![INITIALIZE, &initialized, READY, LIST, answered, CANCEL],
+            ),
+            (
+                Rule::Cancelled,
+                true,
+                vec![INITIALIZE, &initialized, READY, LIST, CANCEL, CANCEL],
+            ),
+            (Rule::Response, false, vec![PROBE, &discovered, answer]),
+            (
+                Rule::Response,
+                true,
+                vec![INITIALIZE, &initialized, READY, answer],
+            ),
+            (Rule::Framing, false, vec![">[1]"]),
+            (
+                Rule::Framing,
+                false,
+                vec![r#">{"jsonrpc":"2.0","id":1,"method":"x","extra":1}"#],
+            ),
+        ] {
+            assert_eq!(
+                judge(may_initialize, &exchange).err(),
+                Some(rule),
+                "{exchange:?}"
+            );
+        }
+    }
+}
