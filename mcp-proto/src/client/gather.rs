@@ -1,6 +1,7 @@
 //! Operations that several peers work for: lists of all peers, listening to all peers, and finding
 //! out whose a resource or a prompt is.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -112,7 +113,8 @@ impl Client {
             replies: Vec::new(),
             notifications: 0,
         };
-        self.entries.insert(id, Entry::Gathering(gathering));
+        self.entries
+            .insert(id, Entry::Gathering(Box::new(gathering)));
         for peer in ready {
             let part = self.next_operation();
             let submitted = self

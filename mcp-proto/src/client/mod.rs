@@ -32,6 +32,8 @@ pub struct Client {
     peers: Vec<Peer>,
     by_name: BTreeMap<String, PeerId>,
     entries: BTreeMap<OperationId, Entry>,
+    /// Which of them were [`Entry::Unsettled`] when they came, oldest first.
+    unsettled: Vec<OperationId>,
     names: ToolNames,
     last_operation: u64,
     next_call: u64,
@@ -55,11 +57,11 @@ enum Entry {
     Direct(PeerId),
     /// It waits until every peer has settled; a call has its place in the run already.
     Unsettled {
-        operation: Operation,
+        operation: Box<Operation>,
         call_index: Option<u64>,
     },
     /// Several peers work for it.
-    Gathering(Gathering),
+    Gathering(Box<Gathering>),
     /// It is a part of that other operation.
     Part { of: OperationId, peer: PeerId },
 }
@@ -93,6 +95,7 @@ impl Client {
                 .collect(),
             peers,
             entries: BTreeMap::new(),
+            unsettled: Vec::new(),
             names: ToolNames::default(),
             last_operation: 0,
             next_call: 0,
@@ -137,10 +140,11 @@ impl Client {
             }
             None if self.is_settled() => self.route(id, operation, call_index, now)?,
             None => {
+                self.unsettled.push(id);
                 self.entries.insert(
                     id,
                     Entry::Unsettled {
-                        operation,
+                        operation: Box::new(operation),
                         call_index,
                     },
                 );
@@ -445,25 +449,16 @@ impl Client {
     }
 
     fn route_unsettled(&mut self) {
-        let is_waiting = |entry: &Entry| matches!(entry, Entry::Unsettled { .. });
-        if !self.entries.values().any(is_waiting) {
-            return;
-        }
-        let waiting: Vec<OperationId> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| is_waiting(entry))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in waiting {
+        for id in core::mem::take(&mut self.unsettled) {
             let Some(Entry::Unsettled {
                 operation,
                 call_index,
             }) = self.entries.remove(&id)
             else {
+                // It was cancelled meanwhile.
                 continue;
             };
-            if let Err(error) = self.route(id, operation, call_index, self.now) {
+            if let Err(error) = self.route(id, *operation, call_index, self.now) {
                 self.end(id, Outcome::Failed(error));
             }
         }

@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, ResolveError, Source};
 use crate::error::{Cause, Error};
 use crate::ids::PeerId;
 use crate::peer::Peer;
+use crate::types::Tool;
 
 /// The catalog of all tools, built when it is asked for and kept until a manifest changes.
 #[derive(Debug, Default)]
@@ -34,16 +35,9 @@ impl ToolNames {
 
 /// The catalog of the tools of all peers.
 pub(super) fn tool_catalog(peers: &[Peer]) -> Catalog {
-    let names = |peer: &Peer| -> Option<Vec<String>> {
-        peer.knows_tools()
-            .then(|| peer.tools().iter().map(|tool| tool.name().into()).collect())
-    };
-    catalog(
-        peers,
-        peers
-            .iter()
-            .filter_map(|peer| Some((peer.id(), names(peer)?))),
-    )
+    let known = peers.iter().filter(|peer| peer.knows_tools());
+    let lists = known.map(|peer| (peer.id(), peer.tools().iter().map(Tool::name).collect()));
+    catalog::<&str>(peers, lists)
 }
 
 /// A catalog of what some of the peers have; the names of the others are reserved.

@@ -211,7 +211,11 @@ fn push_trace(meta: &mut ObjectWriter<'_>, method: &str, trace: Option<TraceCont
     let Some(trace) = trace else {
         return;
     };
-    meta.string(keys::TRACEPARENT, trace.traceparent());
+    // Neither value needs escapes.
+    let out = meta.key(keys::TRACEPARENT);
+    out.push(b'"');
+    out.extend_from_slice(trace.traceparent().as_bytes());
+    out.push(b'"');
     let out = meta.key(keys::BAGGAGE);
     out.push(b'"');
     trace.push_baggage(out, method);

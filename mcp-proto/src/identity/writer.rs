@@ -22,7 +22,8 @@ pub(super) fn run<'a>(
         at: 0,
         copied: 0,
         out,
-        spans: Vec::new(),
+        // Room for the members of most texts, so that few grow it.
+        spans: Vec::with_capacity(16),
         scratch: Vec::new(),
         levels_left: max_depth.min(DEPTH_CEILING),
     };

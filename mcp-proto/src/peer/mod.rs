@@ -13,6 +13,7 @@ mod operations;
 mod requests;
 mod sending;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -85,7 +86,7 @@ pub struct Peer {
     session: Option<Session>,
     speech: Speech,
     requests: Requests,
-    operations: BTreeMap<OperationId, Active>,
+    operations: BTreeMap<OperationId, Box<Active>>,
     /// Those of them that have not begun, in order.
     queue: VecDeque<OperationId>,
     manifest: Manifest,
@@ -228,7 +229,7 @@ impl Peer {
         self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
         self.admit(
             operation,
-            Active::new(request, options, meta, call_index),
+            Box::new(Active::new(request, options, meta, call_index)),
             now,
         );
         self.flush();
@@ -426,7 +427,7 @@ impl Peer {
             tool,
             outcome,
         };
-        self.deliver(News::Ended(alloc::boxed::Box::new(ended)));
+        self.deliver(News::Ended(Box::new(ended)));
     }
 
     /// Notes a violation: the first one sticks (R61).

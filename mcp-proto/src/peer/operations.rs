@@ -1,5 +1,6 @@
 //! Operations from acceptance to outcome.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -83,7 +84,7 @@ impl Peer {
     }
 
     /// Starts a new operation, or queues it behind those that wait.
-    pub(super) fn admit(&mut self, operation: OperationId, active: Active, now: Instant) {
+    pub(super) fn admit(&mut self, operation: OperationId, active: Box<Active>, now: Instant) {
         if self.queue.is_empty() && self.can_start() {
             self.start(operation, active, now);
         } else {
@@ -105,7 +106,7 @@ impl Peer {
     }
 
     /// Begins to work on an operation: from here on its deadlines run.
-    pub(super) fn start(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+    pub(super) fn start(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         if active.clock.is_none() {
             let idle = active.options.idle_timeout.unwrap_or(self.config.timeout);
             let absolute = active
@@ -153,7 +154,7 @@ impl Peer {
     }
 
     /// The capability card first (R20), then the call.
-    fn start_call(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+    fn start_call(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         let Request::CallTool(call) = &active.request else {
             return;
         };
@@ -198,7 +199,7 @@ impl Peer {
     fn request(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         method: &'static str,
         params: Params,
     ) {
@@ -212,7 +213,7 @@ impl Peer {
     }
 
     /// Sends what is in `sent`: a retry changes nothing but the id (R7).
-    fn resend(&mut self, operation: OperationId, mut active: Active) {
+    fn resend(&mut self, operation: OperationId, mut active: Box<Active>) {
         let Some(sent) = active.sent.take() else {
             return;
         };
@@ -230,7 +231,7 @@ impl Peer {
     fn start_read(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         params: Params,
         now: Instant,
     ) {
@@ -246,7 +247,7 @@ impl Peer {
         self.request(operation, active, "resources/read", params);
     }
 
-    fn start_listening(&mut self, operation: OperationId, mut active: Active) {
+    fn start_listening(&mut self, operation: OperationId, mut active: Box<Active>) {
         let asks = self
             .session
             .as_ref()
@@ -293,6 +294,7 @@ impl Peer {
         let id = types::subscription_id(params?)?;
         self.operations
             .values_mut()
+            .map(Box::as_mut)
             .find(|active| active.listens_with(id))
     }
 
@@ -357,7 +359,7 @@ impl Peer {
                 if let Err((active, fault)) = self.on_result(operation, active, members, now) {
                     self.degrade(&fault);
                     let error = self.error(Cause::SchemaViolation(fault)).ran(Ran::Maybe);
-                    self.end(operation, *active, Outcome::Failed(error));
+                    self.end(operation, active, Outcome::Failed(error));
                 }
             }
         }
@@ -366,7 +368,7 @@ impl Peer {
     fn on_error_answer(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         error: &ErrorObject<'_>,
         now: Instant,
     ) {
@@ -420,10 +422,10 @@ impl Peer {
     fn on_result(
         &mut self,
         operation: OperationId,
-        active: Active,
+        active: Box<Active>,
         members: &Members<'_>,
         now: Instant,
-    ) -> Result<(), (alloc::boxed::Box<Active>, Fault)> {
+    ) -> Result<(), (Box<Active>, Fault)> {
         let kind = match self.session.as_ref() {
             Some(session) => types::result_type(members, session.dialect.version.era()),
             None => Ok(ResultType::Complete),
@@ -449,7 +451,7 @@ impl Peer {
                 self.end(operation, active, outcome);
                 Ok(())
             }
-            Err(fault) => Err((alloc::boxed::Box::new(active), fault)),
+            Err(fault) => Err((active, fault)),
         }
     }
 
@@ -517,7 +519,12 @@ impl Peer {
     }
 
     /// The end of an operation that is out of the table.
-    pub(super) fn end(&mut self, operation: OperationId, mut active: Active, outcome: Outcome) {
+    pub(super) fn end(
+        &mut self,
+        operation: OperationId,
+        mut active: Box<Active>,
+        outcome: Outcome,
+    ) {
         if let Outcome::Failed(_) = &outcome {
             self.counters.errors = self.counters.errors.saturating_add(1);
             // The list that would have told what changed did not come.
@@ -620,9 +627,9 @@ fn was_refused(code: i64) -> bool {
     matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }
 
+/// The members stand in canonical order, so that they need not be sorted for the content hash.
 fn call_params(call: &ToolCall) -> Params {
     Params::build(|object| {
-        object.string("name", &call.tool);
         object.raw(
             "arguments",
             call.arguments.as_ref().map_or("{}", Json::as_str),
@@ -630,6 +637,7 @@ fn call_params(call: &ToolCall) -> Params {
         if let Some(responses) = &call.input_responses {
             object.raw("inputResponses", responses.as_str());
         }
+        object.string("name", &call.tool);
         if let Some(state) = &call.request_state {
             object.raw("requestState", state.as_str());
         }

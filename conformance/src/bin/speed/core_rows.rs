@@ -89,8 +89,9 @@ fn list_1000(plan: &Plan, work: &'static str) -> Row {
     let ours = prepared(
         || {
             let mut host = Host::asking();
-            let id = host.written();
-            (host, payload::response(&id.to_string(), &result))
+            host.written();
+            let line = payload::response(host.id(), &result);
+            (host, line)
         },
         |(host, line)| {
             host.receive(line.as_bytes());
@@ -113,7 +114,8 @@ fn structured_1mb(plan: &Plan, work: &'static str) -> Row {
         let mut total = std::time::Duration::ZERO;
         for _ in 0..count {
             host.call();
-            let line = payload::response(&host.written().to_string(), &result);
+            host.written();
+            let line = payload::response(host.id(), &result);
             let begun = std::time::Instant::now();
             host.receive(line.as_bytes());
             let ended = host.ended();

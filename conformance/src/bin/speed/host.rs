@@ -7,6 +7,8 @@ use mcp_proto::{
 
 use crate::payload;
 
+/// What every message of this client and every answer to it begins with.
+const HEAD: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 /// As much as a read from a pipe gives.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -15,6 +17,8 @@ pub(crate) struct Host {
     client: Client,
     link: LinkId,
     now: u64,
+    /// The id of the last request, as it was written.
+    id: Vec<u8>,
     response: Vec<u8>,
     arguments: Json,
 }
@@ -37,6 +41,7 @@ impl Host {
             client,
             link,
             now: 0,
+            id: Vec::new(),
             response: Vec::new(),
             arguments,
         };
@@ -70,23 +75,35 @@ impl Host {
 
     /// Answers what has been asked with this result.
     pub(crate) fn reply(&mut self, result: &str) {
-        let id = self.written();
-        self.set_response(id, result);
-        let response = std::mem::take(&mut self.response);
+        self.written();
+        let mut response = std::mem::take(&mut self.response);
+        response.clear();
+        let (id, result) = (self.id.as_slice(), result.as_bytes());
+        for part in [HEAD, id, br#","result":"#, result, b"}\n"] {
+            response.extend_from_slice(part);
+        }
         self.receive(&response);
         self.response = response;
     }
 
-    /// Performs the one write that is due; gives the id of the request in it.
-    pub(crate) fn written(&mut self) -> u64 {
+    /// The id of the last request.
+    pub(crate) fn id(&self) -> &str {
+        std::str::from_utf8(&self.id).expect("digits")
+    }
+
+    /// Performs the one write that is due and takes note of the id in it.
+    pub(crate) fn written(&mut self) {
         loop {
             match self.client.poll_action() {
                 Some(Action::Write { link, bytes }) => {
-                    let id = request_id(&bytes);
+                    let id = bytes.strip_prefix(HEAD).expect("a request");
+                    let digits = id.iter().take_while(|byte| byte.is_ascii_digit());
+                    self.id.clear();
+                    self.id.extend(digits);
                     let now = self.tick();
                     let spent = bytes;
                     self.client.handle(Event::LinkWritten { link, spent }, now);
-                    return id;
+                    return;
                 }
                 Some(_) => {}
                 None => panic!("nothing is written"),
@@ -110,28 +127,8 @@ impl Host {
         self.client.poll_timeout()
     }
 
-    fn set_response(&mut self, id: u64, result: &str) {
-        use std::io::Write as _;
-        self.response.clear();
-        // Writing to a vector cannot fail.
-        let _ = write!(
-            self.response,
-            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"
-        );
-        self.response.push(b'\n');
-    }
-
     fn tick(&mut self) -> Instant {
         self.now += 1_000;
         Instant::from_nanos(self.now)
     }
-}
-
-/// The id in a request line.
-fn request_id(line: &[u8]) -> u64 {
-    let start = memchr::memmem::find(line, b"\"id\":").map_or(0, |at| at + 5);
-    line[start..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .fold(0, |id, byte| id * 10 + u64::from(byte - b'0'))
 }
