@@ -50,8 +50,7 @@ impl Client {
         match &mut operation.request {
             Request::Settle => self.end(id, Outcome::Complete(Reply::Settled)),
             Request::CallTool(call) => {
-                let (peer, tool) = self.names.resolve(&self.peers, &call.tool)?;
-                call.tool = tool;
+                let peer = self.names.resolve(&self.peers, &mut call.tool)?;
                 return self.hand_over(id, peer, operation, call_index, now);
             }
             Request::ListTools
@@ -230,16 +229,15 @@ impl Client {
             Request::GetPrompt { name, .. } => name,
             _ => return Ok(()),
         };
-        let (peer, own) = match names::resolve(&catalog, name) {
-            Ok(route) => route,
+        let peer = match names::resolve(&catalog, name) {
+            Ok(peer) => peer,
             // A server may serve what it does not list (R20 is about tools only): if there is but one
             // that could, it is asked.
             Err(error) => match (replies, error.is_tool_not_found()) {
-                ([(peer, _)], true) => (*peer, name.clone()),
+                ([(peer, _)], true) => *peer,
                 _ => return Err(error),
             },
         };
-        *name = own;
         self.hand_over(id, peer, operation, None, self.now)
     }
 

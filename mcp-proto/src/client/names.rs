@@ -20,12 +20,8 @@ impl ToolNames {
         self.catalog = None;
     }
 
-    /// The peer that has a tool, and its own name of it.
-    pub(super) fn resolve(
-        &mut self,
-        peers: &[Peer],
-        name: &str,
-    ) -> Result<(PeerId, String), Error> {
+    /// The peer that has a tool. The name becomes the peer's own.
+    pub(super) fn resolve(&mut self, peers: &[Peer], name: &mut String) -> Result<PeerId, Error> {
         resolve(
             self.catalog.get_or_insert_with(|| tool_catalog(peers)),
             name,
@@ -58,17 +54,22 @@ pub(super) fn catalog<S: AsRef<str>>(
 
 /// Where a name leads. A name that is qualified with a peer whose list is not known leads to that peer,
 /// which then says why.
-pub(super) fn resolve(catalog: &Catalog, name: &str) -> Result<(PeerId, String), Error> {
-    match catalog.resolve(name) {
-        Ok(route) => Ok((route.peer, route.item.into())),
-        Err(ResolveError::NotListed { peer, item }) => Ok((peer, item)),
+///
+/// The name becomes the peer's own.
+pub(super) fn resolve(catalog: &Catalog, name: &mut String) -> Result<PeerId, Error> {
+    let (peer, own) = match catalog.resolve(name) {
+        Ok(route) if route.item == *name => return Ok(route.peer),
+        Ok(route) => (route.peer, route.item.into()),
+        Err(ResolveError::NotListed { peer, item }) => (peer, item),
         Err(error) => {
             let cause = error.into_tool_cause(name);
             let unknown = || Cause::ToolNotFound {
-                tool: name.into(),
+                tool: name.clone(),
                 suggestion: None,
             };
-            Err(Error::general(cause.unwrap_or_else(unknown)))
+            return Err(Error::general(cause.unwrap_or_else(unknown)));
         }
-    }
+    };
+    *name = own;
+    Ok(peer)
 }

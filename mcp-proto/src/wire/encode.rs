@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
 use super::id::IdToken;
+use super::scan::plain_len;
 
 /// Writes one JSON object, member by member, without building it first.
 ///
@@ -35,10 +36,7 @@ impl<'a> ObjectWriter<'a> {
 
     /// Writes a name and its colon, and gives the buffer to write the value to.
     pub fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        if !self.is_empty {
-            self.out.push(b',');
-        }
-        self.is_empty = false;
+        self.comma();
         push_string(self.out, name);
         self.out.push(b':');
         self.out
@@ -65,11 +63,17 @@ impl<'a> ObjectWriter<'a> {
     /// Members of another object: its valid JSON text without the braces, which may be empty.
     pub fn members(&mut self, members: &str) -> &mut Self {
         if !members.trim_ascii().is_empty() {
-            if !self.is_empty {
-                self.out.push(b',');
-            }
-            self.is_empty = false;
+            self.comma();
             push_single_line(self.out, members);
+        }
+        self
+    }
+
+    /// The same for members that hold no line break and are not blank unless they are empty.
+    pub(crate) fn line_of_members(&mut self, members: &str) -> &mut Self {
+        if !members.is_empty() {
+            self.comma();
+            self.out.extend_from_slice(members.as_bytes());
         }
         self
     }
@@ -82,6 +86,13 @@ impl<'a> ObjectWriter<'a> {
     /// Closes the object.
     pub fn end(self) {
         self.out.push(b'}');
+    }
+
+    fn comma(&mut self) {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
     }
 }
 
@@ -209,25 +220,27 @@ pub(crate) fn push_u_escape(out: &mut Vec<u8>, unit: u16) {
     out.extend_from_slice(&[b'\\', b'u', digit(12), digit(8), digit(4), digit(0)]);
 }
 
-/// Where the first byte stands that must be escaped. Looks at sixteen at a time, then at eight, which
-/// compilers turn into vector instructions: most names and many texts are that short.
+/// Where the first byte stands that must be escaped.
 fn find_escape(bytes: &[u8]) -> Option<usize> {
-    let skipped = plain_blocks::<16>(bytes);
-    let skipped = skipped + plain_blocks::<8>(bytes.get(skipped..)?);
+    // Most texts are printable ASCII to their end.
+    let plain = plain_len(bytes, 0);
+    let rest = bytes.get(plain..).filter(|rest| !rest.is_empty())?;
+    let skipped = plain + plain_blocks(rest);
     let rest = bytes.get(skipped..)?;
     rest.iter()
         .position(needs_escape)
         .map(|offset| skipped + offset)
 }
 
-/// The length of the blocks at the start that hold nothing to be escaped.
-fn plain_blocks<const SIZE: usize>(bytes: &[u8]) -> usize {
+/// The length of the blocks of sixteen bytes at the start that hold nothing to be escaped, which
+/// compilers look at with vector instructions.
+fn plain_blocks(bytes: &[u8]) -> usize {
     let is_plain = |block: &&[u8]| {
         !block
             .iter()
             .fold(false, |any, byte| any | needs_escape(byte))
     };
-    SIZE * bytes.chunks_exact(SIZE).take_while(is_plain).count()
+    16 * bytes.chunks_exact(16).take_while(is_plain).count()
 }
 
 const fn needs_escape(byte: &u8) -> bool {
