@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
 limit=1150
+fat=
 for driver in mcp-driver-tokio mcp-driver-blocking; do
     code=$(code_of "$driver/src" | sed "\\#^$driver/src/bin/#d")
     lines=$(sed '/^$/d' <<<"$code" | wc -l)

@@ -253,6 +253,11 @@ impl State {
                 core.handle(event, now);
                 moved = true;
             };
+            // Asked first and told last: what a dead process wrote is all there to be read in between.
+            let exited = match &mut life.exit {
+                Some(exit) => exit.as_mut().poll(cx),
+                None => Poll::Pending,
+            };
             match life.write(cx) {
                 Poll::Ready(Ok(spent)) => tell(core, Event::LinkWritten { link, spent }),
                 Poll::Ready(Err(error)) => {
@@ -278,17 +283,10 @@ impl State {
                 let bytes = chunk.get(..count).unwrap_or_default();
                 tell(core, Event::LinkStderr { link, bytes });
             }
-            if let Some(exit) = &mut life.exit
-                && let Poll::Ready(status) = exit.as_mut().poll(cx)
-            {
+            if let Poll::Ready(status) = exited {
                 life.exit = None;
-                tell(
-                    core,
-                    Event::LinkExited {
-                        link,
-                        exit: exit_of(status.ok()),
-                    },
-                );
+                let exit = exit_of(status.ok());
+                tell(core, Event::LinkExited { link, exit });
             }
         }
         moved

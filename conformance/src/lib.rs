@@ -7,3 +7,8 @@ pub mod suite;
 pub mod world;
 
 pub use mcp_fake_server as fake_server;
+
+/// The examples of the project's README, so that they stay true.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

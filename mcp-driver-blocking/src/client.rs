@@ -334,6 +334,13 @@ impl Client {
             .with(|state| state.core.cancel(operation, state.now));
     }
 
+    /// Ends a listening operation with its count, on whatever thread it is waited for; other operations
+    /// stay as they are.
+    pub fn finish(&self, operation: OperationId) {
+        self.shared()
+            .with(|state| state.core.finish(operation, state.now));
+    }
+
     /// Ends every operation, asks the servers to end, and ends those that do not; returns when nothing is
     /// left. The time is bounded by the configuration. A second call finds nothing to do.
     pub fn close(&self) {

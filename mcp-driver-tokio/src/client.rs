@@ -226,6 +226,13 @@ impl Client {
             .with(|state, now| state.core.cancel(operation, now));
     }
 
+    /// Ends a listening operation from anywhere, with its count; other operations stay as they are.
+    pub fn finish(&self, operation: OperationId) {
+        self.owner
+            .0
+            .with(|state, now| state.core.finish(operation, now));
+    }
+
     /// Ends everything in order and in bounded time: operations, then servers. It can be called more
     /// than once and through several handles; dropping the returned future does not stop the closing.
     pub async fn close(&self) {

@@ -60,6 +60,10 @@ pub enum Event<'a> {
         link: LinkId,
     },
     /// The process is gone. For a stream without a process the driver never reports this.
+    ///
+    /// Report the standard error that is there before: the errors that follow quote its last line, and
+    /// it usually says why. A dead process's words are all in the pipe, so one read without waiting is
+    /// enough; the pipe need not have ended, because a grandchild may hold it.
     LinkExited {
         /// Which link.
         link: LinkId,

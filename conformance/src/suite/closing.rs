@@ -1,8 +1,9 @@
 //! The end of a client and of its servers (R100).
 
+use std::fs;
 use std::thread;
 
-use mcp_proto::{ErrorKind, Operation, Request};
+use mcp_proto::{ErrorKind, Operation, PeerConfig, Request};
 use serde_json::{Value, json};
 
 use super::process::{Process, until};
@@ -39,6 +40,28 @@ pub(super) fn a_child_that_ignores_sigterm_is_killed(stage: &Stage<'_>) {
 }
 
 /// The server itself ends when it is told; its child would hold the pipes for a minute.
+/// A launcher in between hears of the end as well: first of the end of input, and no signal comes.
+pub(super) fn the_end_of_input_comes_before_any_signal(stage: &Stage<'_>) {
+    let note = stage.file("note");
+    let peer = launched(stage, json!({}), "\"$@\"; echo \"ended $?\" > \"$note\"");
+    let client = stage.connect(vec![peer]);
+    client.echo("launched", "hello");
+    client.end();
+    assert_eq!(fs::read_to_string(note).ok().as_deref(), Some("ended 0\n"));
+}
+
+/// Whoever does not end at the end of input is asked before it is killed, launchers too.
+pub(super) fn sigterm_comes_before_sigkill(stage: &Stage<'_>) {
+    let note = stage.file("note");
+    let deaf = json!({"steps": [{"ignore_stdin_eof": true}]});
+    let trap = "trap 'echo asked > \"$note\"; exit' TERM; \"$@\"";
+    let client = stage.connect(vec![launched(stage, deaf, trap)]);
+    client.echo("launched", "ok");
+    assert_eq!(stage.processes().len(), 2);
+    client.end();
+    assert_eq!(fs::read_to_string(note).ok().as_deref(), Some("asked\n"));
+}
+
 pub(super) fn a_grandchild_that_holds_the_pipes_is_killed(stage: &Stage<'_>) {
     let client = stage.connect(vec![
         stage.steps("a", json!([{"spawn_child": "holds_pipes"}])),
@@ -133,6 +156,17 @@ pub(super) fn dropping_the_client_kills_everything(stage: &Stage<'_>) {
     assert!(until(PATIENCE, || stage.processes().len() == 3));
     let _pending = client.submit(call("good", "slow", json!({"ms": 600_000})));
     client.abandon();
+}
+
+/// A server behind a shell, as many are; `note` is a file of that name.
+fn launched(stage: &Stage<'_>, script: Value, commands: &str) -> PeerConfig {
+    let note = stage.file("note").display().to_string();
+    stage.stdio_peer("launched", script, |mut stdio| {
+        let server = std::mem::replace(&mut stdio.command, "sh".into());
+        let shell = ["-c", commands, "sh"].map(Into::into).into_iter();
+        stdio.args = shell.chain([server]).chain(stdio.args).collect();
+        stdio.env("note", note)
+    })
 }
 
 /// A server that must be made to go.

@@ -141,7 +141,13 @@ pub(super) fn a_server_killed_during_a_call_ends_the_call_at_once(stage: &Stage<
 
 /// R90: the exit status and the last words tell why.
 pub(super) fn a_server_that_exits_during_a_call_says_how(stage: &Stage<'_>) {
-    let steps = json!([{"on": "tools/call"}, {"stderr": "out of disk\n"}, {"exit": 3}]);
+    // As much as a pipe holds: it is all there when the process is gone, and takes a while to be read.
+    let steps = json!([
+        {"on": "tools/call"},
+        {"stderr_bytes": 60_000},
+        {"stderr": "\nout of disk\n"},
+        {"exit": 3},
+    ]);
     let client = stage.connect(vec![stage.steps("dying", steps), stage.modern("good")]);
     let ended = client.run(call("dying", "echo", json!({})));
     let error = expect::failed_with(ended, ErrorKind::Closed, true).to_string();

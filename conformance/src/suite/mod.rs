@@ -309,6 +309,8 @@ scenarios! { $
         a_server_that_ends_by_itself_is_reaped,
         a_child_that_ignores_the_end_of_input_is_terminated,
         a_child_that_ignores_sigterm_is_killed,
+        the_end_of_input_comes_before_any_signal,
+        sigterm_comes_before_sigkill,
         a_grandchild_that_holds_the_pipes_is_killed,
         a_grandchild_in_its_own_session_delays_nothing,
         pending_calls_end_before_the_servers_do,

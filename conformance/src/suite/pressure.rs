@@ -126,8 +126,11 @@ pub(super) fn a_flood_on_standard_error_blocks_no_call(stage: &Stage<'_>) {
 /// R1: a server whose notifications nobody takes is not read on; the others are, and it is again once
 /// they are taken.
 pub(super) fn notifications_that_nobody_takes_block_no_other_peer(stage: &Stage<'_>) {
-    const ROUNDS: usize = 150;
-    const EACH: usize = 20;
+    const ROUNDS: usize = 30;
+    const EACH: usize = 100;
+    const LIMIT: usize = 100;
+    /// Far more than the limit and one read, far less than everything.
+    const SOME_BYTES: u64 = 300_000;
     let meta = r#""_meta":{"io.modelcontextprotocol/subscriptionId":$SUBID}"#;
     let acknowledged = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{{}},{meta}}}}}"#
@@ -139,13 +142,17 @@ pub(super) fn notifications_that_nobody_takes_block_no_other_peer(stage: &Stage<
         {"on": "subscriptions/listen"},
         acknowledged,
         {"loop": {"every_ms": 1, "emit": round, "count": ROUNDS}},
-        {"stderr": "all written\n"},
     ]);
-    let client = stage.connect(vec![stage.modern("good"), stage.steps("loud", steps)]);
+    let mut loud = stage.steps("loud", steps);
+    loud.limits.notifications = LIMIT;
+    let client = stage.connect(vec![stage.modern("good"), loud]);
     let listening = client.submit(Operation::new(Request::Listen).on("loud"));
+    let received = || client.diagnosis_of("loud").counters.bytes_received;
+    assert!(until(PATIENCE, || received() > LIMIT as u64 * 100));
     for _ in 0..20 {
         client.echo("good", "meanwhile");
     }
+    assert!(!until(Duration::from_millis(300), || received() > SOME_BYTES));
     let mut heard = Vec::new();
     while heard.len() < ROUNDS * EACH {
         let more = client.session.notifications(listening, PATIENCE);
@@ -158,6 +165,7 @@ pub(super) fn notifications_that_nobody_takes_block_no_other_peer(stage: &Stage<
         .filter_map(|params| Some(expect::value(params)["uri"].as_str()?.to_owned()))
         .collect();
     assert_eq!(uris.len(), ROUNDS * EACH);
+    assert!(received() > SOME_BYTES);
     client.session.finish(listening);
     let notifications = (ROUNDS * EACH) as u64;
     assert_eq!(

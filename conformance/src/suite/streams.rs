@@ -110,6 +110,10 @@ fn serve(mut stream: UnixStream, mut server: FakeServer) -> Ending {
         let input = match stream.read(&mut chunk) {
             Ok(0) => {
                 input_ended = true;
+                // Only the client's writing half is closed: the other one still takes something.
+                if stream.write_all(b"\n").is_err() {
+                    return Ending::Broken;
+                }
                 Input::Eof
             }
             Ok(count) => Input::Bytes(chunk.get(..count).unwrap_or_default()),

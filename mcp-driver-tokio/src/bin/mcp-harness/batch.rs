@@ -1,0 +1,53 @@
+//! `batch`: operations as JSON Lines, over one set of connections.
+//!
+//! Standard input is read ahead on a thread of its own. The main thread starts the operations in their
+//! order and waits for those in the foreground; each one in the background has a thread that waits for
+//! it. Whoever has a line writes it, under one lock.
+
+mod input;
+mod job;
+mod output;
+mod run;
+mod timer;
+mod tracker;
+
+use std::sync::Arc;
+
+use mcp_proto::Config;
+
+use crate::args::Driver;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::session;
+
+use input::Input;
+use output::Output;
+use run::{Batch, Shared};
+use timer::Timer;
+use tracker::Tracker;
+
+/// Runs operations until the end of input.
+pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
+    let caps = config
+        .peers
+        .iter()
+        .map(|peer| (peer.name.clone(), peer.absolute_timeout))
+        .collect();
+    let interrupt = Interrupt::install()?;
+    let session = session::open(config, driver, &interrupt)?;
+    let shared = Arc::new(Shared {
+        timer: Timer::start().map_err(|error| Failure {
+            message: format!("no thread can be started: {error}"),
+            remedy: "Free some threads, and try again.".into(),
+            exit: Exit::CallFailed,
+        })?,
+        session,
+        input: Input::default(),
+        output: Output::default(),
+        tracker: Tracker::default(),
+    });
+    let other = Arc::clone(&shared);
+    interrupt.on_hit(move || other.stop());
+    let exit = Batch::new(shared, caps).run();
+    Ok(interrupt.exit(exit))
+}

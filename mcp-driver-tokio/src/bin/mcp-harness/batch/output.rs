@@ -1,0 +1,82 @@
+//! The one writer of standard output.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use mcp_proto::wire::ObjectWriter;
+use mcp_proto::{Notification, Outcome};
+
+use super::job::Malformed;
+use crate::output::json;
+use crate::session::Progress;
+
+/// The reader has gone away.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// Whole lines, one at a time, each flushed.
+#[derive(Default)]
+pub(super) struct Output(Mutex<()>);
+
+impl Output {
+    /// Writes one object as a line.
+    pub(super) fn line(&self, write: impl FnOnce(&mut ObjectWriter<'_>)) -> Result<(), Broken> {
+        let mut line = json::document(write);
+        line.push(b'\n');
+        let _one_at_a_time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = io::stdout().lock();
+        out.write_all(&line)
+            .and_then(|()| out.flush())
+            .map_err(|_| Broken)
+    }
+
+    pub(super) fn malformed(&self, number: u64, malformed: &Malformed) -> Result<(), Broken> {
+        self.line(|object| {
+            object.raw("id", malformed.id.as_deref().unwrap_or("null"));
+            object.u64("line", number).string("outcome", "error");
+            let mut error = object.object("error");
+            error.string("kind", "usage");
+            error.string("message", &malformed.message);
+            error.string("remedy", "Correct the line; nothing was sent.");
+            error.end();
+        })
+    }
+
+    /// An outcome line. `extra` adds the members before those of the outcome itself.
+    pub(super) fn outcome(
+        &self,
+        id: &str,
+        started: Instant,
+        outcome: &Outcome,
+        is_call: bool,
+        extra: impl FnOnce(&mut ObjectWriter<'_>),
+    ) -> Result<(), Broken> {
+        self.line(|object| {
+            object.raw("id", id);
+            object.string("outcome", json::outcome_word(outcome));
+            let ms = started.elapsed().as_millis();
+            object.u64("ms", u64::try_from(ms).unwrap_or(u64::MAX));
+            extra(object);
+            json::result(object, outcome, is_call);
+        })
+    }
+
+    pub(super) fn progress(&self, id: &str, update: &Progress) -> Result<(), Broken> {
+        self.line(|object| {
+            object.raw("id", id).string("event", "progress");
+            json::progress(object, update);
+        })
+    }
+
+    pub(super) fn notification(&self, id: &str, news: &Notification) -> Result<(), Broken> {
+        self.line(|object| {
+            object.raw("id", id).string("event", "notification");
+            object.string("peer", &news.peer);
+            object.string("method", &news.method);
+            if let Some(params) = &news.params {
+                object.raw("params", params.as_str());
+            }
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! `doctor`: per server what was run, what came back, and what to do about it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mcp_proto::Diagnosis;
+use mcp_proto::report::PeerState;
+use mcp_proto::wire::{Json, ObjectWriter};
+use mcp_proto::{Era, Operation, Request, Version};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, json, one_line};
+use crate::session::{self, Session};
+
+/// Connects every server and shows everything that is known about it.
+pub(crate) fn run(
+    session: &dyn Session,
+    global: &Global,
+    names: &[String],
+) -> Result<Exit, Failure> {
+    let settled = settle_each(session, names);
+    session::settle(session)?;
+    let mut diagnoses = session.diagnoses();
+    diagnoses.sort_by(|a, b| a.report.name.cmp(&b.report.name));
+    let after = |diagnosis: &Diagnosis| settled.get(&diagnosis.report.name).copied();
+    if global.json {
+        output::print_json(document(&diagnoses, after));
+    } else {
+        for (index, diagnosis) in diagnoses.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n" };
+            output::print(&format!("{gap}{}", text(diagnosis, after(diagnosis))));
+        }
+    }
+    let failed = |diagnosis: &Diagnosis| diagnosis.report.state == PeerState::Failed;
+    Ok(if diagnoses.iter().any(failed) {
+        Exit::PeerFailed
+    } else {
+        Exit::Good
+    })
+}
+
+/// How long each server took to become ready or to fail.
+fn settle_each(session: &dyn Session, names: &[String]) -> BTreeMap<String, Duration> {
+    let started = Instant::now();
+    let wait = |name: &String| {
+        session::run(session, Operation::new(Request::Settle).on(name.clone()));
+        started.elapsed()
+    };
+    thread::scope(|scope| {
+        let waits: Vec<_> = names
+            .iter()
+            .map(|name| (name, scope.spawn(move || wait(name))))
+            .collect();
+        waits
+            .into_iter()
+            .filter_map(|(name, wait)| Some((name.clone(), wait.join().ok()?)))
+            .collect()
+    })
+}
+
+/// What to do, in one sentence.
+fn remedy(diagnosis: &Diagnosis) -> String {
+    let report = &diagnosis.report;
+    if let Some(failure) = &report.failure {
+        return failure.remedy.clone();
+    }
+    if report.degraded.is_some() {
+        return "Report the violation to the server's author: its answers break the protocol."
+            .to_owned();
+    }
+    if diagnosis.counters.noise_lines > 0 {
+        return "Make the server write its logs to standard error: standard output is for messages."
+            .to_owned();
+    }
+    "Nothing to do.".to_owned()
+}
+
+fn text(diagnosis: &Diagnosis, after: Option<Duration>) -> String {
+    let report = &diagnosis.report;
+    let mut shown = String::new();
+    let mut line = |label: &str, value: &str| {
+        // Writing to a string never fails.
+        let _ = writeln!(shown, "  {label:<10}{}", one_line(value));
+    };
+    line("ran", &diagnosis.command);
+    if let Some(server) = &diagnosis.server {
+        line("server", server);
+    }
+    let state = match after {
+        Some(after) => format!("{} after {} ms", report.state.as_str(), after.as_millis()),
+        None => report.state.as_str().to_owned(),
+    };
+    line("state", &state);
+    if let (Some(era), Some(version)) = (report.era, report.version) {
+        line("era", &format!("{} ({})", era.as_str(), version.as_str()));
+    }
+    if report.state == PeerState::Ready {
+        line("tools", &report.tools.len().to_string());
+    }
+    for observation in &diagnosis.evidence {
+        line("evidence", &observation.to_string());
+    }
+    for noise in &diagnosis.noise {
+        line("stdout", noise);
+    }
+    for stderr in &diagnosis.stderr {
+        line("stderr", stderr);
+    }
+    line("counted", &counted(diagnosis));
+    for note in &report.notes {
+        line("note", note);
+    }
+    if let Some(degraded) = &report.degraded {
+        line("degraded", degraded);
+    }
+    if let Some(failure) = &report.failure {
+        line(
+            "failure",
+            &format!("{} ({})", failure.message, failure.kind),
+        );
+    }
+    line("remedy", &remedy(diagnosis));
+    format!("{}\n{shown}", one_line(&report.name))
+}
+
+/// What was counted and is not zero.
+fn counted(diagnosis: &Diagnosis) -> String {
+    let parts: Vec<String> = counters(diagnosis)
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    if parts.is_empty() {
+        return "nothing".to_owned();
+    }
+    parts.join(", ")
+}
+
+fn counters(diagnosis: &Diagnosis) -> [(&'static str, u64); 9] {
+    let counters = &diagnosis.counters;
+    [
+        ("starts", counters.starts),
+        ("bytesReceived", counters.bytes_received),
+        ("operations", counters.operations),
+        ("errors", counters.errors),
+        ("violations", counters.violations),
+        ("noiseLines", counters.noise_lines),
+        ("lateAnswers", counters.late_answers),
+        ("unknownAnswers", counters.unknown_answers),
+        ("droppedNotifications", counters.dropped_notifications),
+    ]
+}
+
+fn document(diagnoses: &[Diagnosis], after: impl Fn(&Diagnosis) -> Option<Duration>) -> Vec<u8> {
+    json::document(|object| {
+        let out = object.key("peers");
+        out.push(b'[');
+        for (index, diagnosis) in diagnoses.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            let mut peer = ObjectWriter::new(out);
+            write(&mut peer, diagnosis, after(diagnosis));
+            peer.end();
+        }
+        out.push(b']');
+    })
+}
+
+fn write(object: &mut ObjectWriter<'_>, diagnosis: &Diagnosis, after: Option<Duration>) {
+    let report = &diagnosis.report;
+    object.string("name", &report.name);
+    object.string("command", &diagnosis.command);
+    object.string("state", report.state.as_str());
+    if let Some(after) = after {
+        object.u64(
+            "settledMs",
+            u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+        );
+    }
+    if let Some(era) = report.era.map(Era::as_str) {
+        object.string("era", era);
+    }
+    if let Some(version) = report.version.map(Version::as_str) {
+        object.string("version", version);
+    }
+    if let Some(server) = &diagnosis.server {
+        object.string("server", server);
+    }
+    let evidence: Vec<String> = diagnosis.evidence.iter().map(ToString::to_string).collect();
+    json::strings(object, "evidence", &evidence);
+    json::strings(object, "stdoutNoise", &diagnosis.noise);
+    json::strings(object, "stderr", &diagnosis.stderr);
+    json::strings(object, "notes", &report.notes);
+    let mut counted = object.object("counters");
+    for (name, count) in counters(diagnosis) {
+        counted.u64(name, count);
+    }
+    counted.end();
+    if let Some(degraded) = &report.degraded {
+        object.string("degraded", degraded);
+    }
+    if let Some(failure) = report
+        .failure
+        .as_ref()
+        .and_then(|failure| Json::encode(failure).ok())
+    {
+        object.raw("failure", failure.as_str());
+    }
+    object.string("remedy", &remedy(diagnosis));
+}

@@ -1,0 +1,107 @@
+//! `mcp-harness`: the client on the command line.
+//!
+//! Everything that a command prints on standard output is its result; what concerns people only goes to
+//! standard error. With `--json` standard output is one JSON document.
+
+mod args;
+mod batch;
+mod call;
+mod demo;
+mod doctor;
+mod exit;
+mod fake;
+mod interrupt;
+mod lists;
+mod output;
+mod session;
+mod setup;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use mcp_proto::Config;
+
+use args::{Cli, Command, Global};
+use exit::{Exit, Failure};
+use interrupt::Interrupt;
+use session::Session;
+
+fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let done = match command {
+        // Nothing goes before it: it may be a child of its own that has to do one thing only.
+        Command::FakeServer(options) => fake::run(options),
+        command => run(&global, command).map(ExitCode::from),
+    };
+    done.unwrap_or_else(|failure| {
+        output::failure(&failure);
+        failure.exit.into()
+    })
+}
+
+fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Demo => demo::run(global),
+        Command::Report => connected(global, |session, _| lists::report(session, global)),
+        Command::Tools => connected(global, |session, names| {
+            lists::tools(session, global, names)
+        }),
+        Command::Resources { templates: false } => connected(global, |session, names| {
+            lists::resources(session, global, names)
+        }),
+        Command::Resources { templates: true } => connected(global, |session, names| {
+            lists::templates(session, global, names)
+        }),
+        Command::Prompts => connected(global, |session, names| {
+            lists::prompts(session, global, names)
+        }),
+        Command::Call(options) => {
+            let arguments = setup::object(options.arguments.as_deref())?;
+            connected(global, |session, _| {
+                Ok(call::tool(session, global, options, arguments))
+            })
+        }
+        Command::Read { uri } => {
+            connected(global, |session, _| Ok(call::read(session, global, uri)))
+        }
+        Command::Prompt { name, arguments } => {
+            let arguments = setup::object(arguments.as_deref())?;
+            connected(global, |session, _| {
+                Ok(call::prompt(session, global, name, arguments))
+            })
+        }
+        Command::Doctor => connected(global, |session, names| doctor::run(session, global, names)),
+        Command::Batch => {
+            let config = setup::config(global)?;
+            batch::run(config, global.driver)
+        }
+        // `main` has taken it.
+        Command::FakeServer(options) => fake::run(options).map(|_| Exit::Good),
+    }
+}
+
+/// Starts the configured servers, does something with them, and closes them whatever came of it.
+fn connected(
+    global: &Global,
+    work: impl FnOnce(&dyn Session, &[String]) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    with_config(global, setup::config(global)?, work)
+}
+
+fn with_config(
+    global: &Global,
+    config: Config,
+    work: impl FnOnce(&dyn Session, &[String]) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let names: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
+    let interrupt = Interrupt::install()?;
+    let session = session::open(config, global.driver, &interrupt)?;
+    let done = work(session.as_ref(), &names);
+    session.close();
+    drop(Arc::clone(&session));
+    if interrupt.is_hit() {
+        return Ok(Exit::Interrupted);
+    }
+    done
+}

@@ -1,0 +1,86 @@
+//! What people and programs see.
+
+pub(crate) mod json;
+mod progress;
+mod table;
+mod text;
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use mcp_proto::Error;
+use mcp_proto::wire::printable;
+
+use crate::exit::Failure;
+
+pub(crate) use progress::Bar;
+pub(crate) use table::table;
+pub(crate) use text::{contents, prompt, text};
+
+/// The longest message that is shown, in bytes.
+const MESSAGE_BYTES_MAX: usize = 4_000;
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no fault.
+pub(crate) fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Writes one JSON document to standard output.
+pub(crate) fn print_json(mut document: Vec<u8>) {
+    document.push(b'\n');
+    let mut out = io::stdout().lock();
+    drop(out.write_all(&document).and_then(|()| out.flush()));
+}
+
+/// One line on standard error: `label: message`.
+pub(crate) fn note(label: &str, message: &str) {
+    let mut err = io::stderr().lock();
+    drop(writeln!(err, "{}: {}", paint(label), one_line(message)));
+}
+
+/// A line or more on standard error, as it is.
+pub(crate) fn say(text: &str) {
+    drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// Says what went wrong and what to do about it.
+pub(crate) fn failure(failure: &Failure) {
+    for line in failure.message.lines() {
+        note("error", line);
+    }
+    note("help", &failure.remedy);
+}
+
+/// The same for an error of the client.
+pub(crate) fn error(error: &Error) {
+    note("error", &error.to_string());
+    note("help", &error.remedy());
+}
+
+/// Text from outside on one line, fit for a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    printable(text.trim().as_bytes(), MESSAGE_BYTES_MAX)
+}
+
+/// The label in colour, where there is a terminal and nobody objects.
+// spec: no-color.org
+fn paint(label: &str) -> String {
+    let colour = match label {
+        "error" => "31",
+        "warning" => "33",
+        "help" => "36",
+        _ => return label.to_owned(),
+    };
+    coloured(label, colour, io::stderr().is_terminal())
+}
+
+/// The text in bold and in this colour (an ANSI number), if it is to be.
+pub(crate) fn coloured(text: impl Display, colour: &str, terminal: bool) -> String {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !refused {
+        format!("\u{1b}[1;{colour}m{text}\u{1b}[0m")
+    } else {
+        text.to_string()
+    }
+}

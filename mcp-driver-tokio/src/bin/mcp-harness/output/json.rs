@@ -1,0 +1,271 @@
+//! The JSON forms: the same members in `--json` and in `batch`.
+
+use mcp_proto::error::Cause;
+use mcp_proto::types::{Entry, InputRequired};
+use mcp_proto::wire::encode::{push_single_line, push_string};
+use mcp_proto::wire::{Json, Members, ObjectWriter};
+use mcp_proto::{Ended, Error, ErrorKind, Listed, Outcome, Reply, Report};
+
+use crate::session::Progress;
+
+/// `complete`, `input_required`, `cancelled` or `error`.
+pub(crate) const fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete(_) => "complete",
+        Outcome::InputRequired(_) => "input_required",
+        Outcome::Failed(error) => match error.kind() {
+            ErrorKind::Cancelled => "cancelled",
+            _ => "error",
+        },
+    }
+}
+
+/// What `call --json` prints. `asked` is the tool that was asked for.
+pub(crate) fn call(ended: &Ended, asked: &str) -> Vec<u8> {
+    document(|object| {
+        who(object, ended, Some(asked));
+        object.string("outcome", outcome_word(&ended.outcome));
+        result(object, &ended.outcome, true);
+    })
+}
+
+/// What `read --json` and `prompt --json` print.
+pub(crate) fn other(ended: &Ended) -> Vec<u8> {
+    document(|object| {
+        who(object, ended, None);
+        object.string("outcome", outcome_word(&ended.outcome));
+        result(object, &ended.outcome, false);
+    })
+}
+
+/// What the lists print: their descriptors under canonical names.
+pub(crate) fn list(reply: &Reply) -> Vec<u8> {
+    let mut out = Vec::new();
+    match reply {
+        Reply::Tools(list) => descriptors(&mut out, "name", list),
+        Reply::Resources(list) => descriptors(&mut out, "uri", list),
+        Reply::ResourceTemplates(list) => descriptors(&mut out, "uriTemplate", list),
+        Reply::Prompts(list) => descriptors(&mut out, "name", list),
+        _ => out.extend_from_slice(b"[]"),
+    }
+    out
+}
+
+/// One object.
+pub(crate) fn document(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::new(&mut out);
+    write(&mut object);
+    object.end();
+    out
+}
+
+/// Who answered, and for a call which tool.
+pub(crate) fn who(object: &mut ObjectWriter<'_>, ended: &Ended, asked: Option<&str>) {
+    let failed = match &ended.outcome {
+        Outcome::Failed(error) => error.peer.as_deref(),
+        _ => None,
+    };
+    if let Some(peer) = ended.peer.as_deref().or(failed) {
+        object.string("peer", peer);
+    }
+    if let Some(tool) = asked.map(|asked| ended.tool.as_deref().unwrap_or(asked)) {
+        object.string("tool", tool);
+    }
+}
+
+/// What came of an operation.
+pub(crate) fn result(object: &mut ObjectWriter<'_>, outcome: &Outcome, is_call: bool) {
+    match outcome {
+        Outcome::Complete(answer) => reply(object, answer),
+        Outcome::InputRequired(input) => input_required(object, input),
+        Outcome::Failed(error) => self::error(object, error, is_call),
+    }
+}
+
+/// The members of the startup report.
+pub(crate) fn report(object: &mut ObjectWriter<'_>, report: &Report) {
+    let json = report.to_json();
+    let members = json.as_str().trim_start_matches('{');
+    object.members(members.strip_suffix('}').unwrap_or(members));
+}
+
+/// The member `error`.
+pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool) {
+    let mut object = object.object("error");
+    object.string("kind", error.kind().as_str());
+    if let Some(peer) = &error.peer {
+        object.string("peer", peer);
+    }
+    object.string("message", &error.cause.to_string());
+    object.string("remedy", &error.remedy());
+    match &error.cause {
+        Cause::Rpc(rpc) => {
+            object.raw("code", &rpc.code.to_string());
+            if let Some(data) = &rpc.data {
+                object.raw("data", data.as_str());
+            }
+        }
+        Cause::CapabilityMissing {
+            manifest_digest, ..
+        } => {
+            object.string("manifestDigest", manifest_digest);
+        }
+        Cause::RetryRefused(cause) => {
+            object.string("cause", cause.kind().as_str());
+        }
+        _ => {}
+    }
+    if is_call {
+        object.raw("mayHaveExecuted", boolean(error.may_have_executed()));
+    }
+    object.end();
+}
+
+/// The members of a progress report.
+pub(crate) fn progress(object: &mut ObjectWriter<'_>, update: &Progress) {
+    object.raw("progress", &number(update.progress));
+    if let Some(total) = update.total {
+        object.raw("total", &number(total));
+    }
+    if let Some(message) = &update.message {
+        object.string("message", message);
+    }
+}
+
+fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
+    match reply {
+        Reply::Tools(list) => descriptors(object.key("tools"), "name", list),
+        Reply::Resources(list) => descriptors(object.key("resources"), "uri", list),
+        Reply::ResourceTemplates(list) => {
+            descriptors(object.key("resourceTemplates"), "uriTemplate", list);
+        }
+        Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list),
+        Reply::Call(result) => {
+            object.raw("isError", boolean(result.is_error));
+            let content = result.content.iter().map(|block| block.raw().as_str());
+            array(object.key("content"), content);
+            optional(
+                object,
+                "structuredContent",
+                result.structured_content.as_ref(),
+            );
+            optional(object, "meta", result.meta.as_ref());
+        }
+        Reply::Read(result) => {
+            let contents = result.contents.iter().map(|part| part.raw().as_str());
+            array(object.key("contents"), contents);
+            optional(object, "meta", result.meta.as_ref());
+        }
+        Reply::Prompt(result) => {
+            if let Some(description) = &result.description {
+                object.string("description", description);
+            }
+            let messages = result.messages.iter().map(|message| message.raw().as_str());
+            array(object.key("messages"), messages);
+            optional(object, "meta", result.meta.as_ref());
+        }
+        Reply::Listened { notifications } => {
+            object.u64("notifications", *notifications);
+        }
+        _ => {}
+    }
+}
+
+fn input_required(object: &mut ObjectWriter<'_>, input: &InputRequired) {
+    optional(object, "inputRequests", input.raw_requests.as_ref());
+    if let Some(state) = &input.state {
+        object.raw("requestState", state.as_json().as_str());
+    }
+    optional(object, "meta", input.meta.as_ref());
+}
+
+fn optional(object: &mut ObjectWriter<'_>, name: &str, value: Option<&Json>) {
+    if let Some(value) = value {
+        object.raw(name, value.as_str());
+    }
+}
+
+/// Descriptors as the servers sent them, but for the member that identifies them.
+fn descriptors<T: Entry>(out: &mut Vec<u8>, key: &str, list: &[Listed<T>]) {
+    out.push(b'[');
+    for (index, listed) in list.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        if listed.name == listed.item.key() {
+            push_single_line(out, listed.item.raw().as_str());
+        } else {
+            renamed(out, key, &listed.name, listed.item.raw());
+        }
+    }
+    out.push(b']');
+}
+
+fn renamed(out: &mut Vec<u8>, key: &str, name: &str, descriptor: &Json) {
+    let mut object = ObjectWriter::new(out);
+    // A descriptor was read as an object before, so there are members.
+    let members = descriptor.view::<Members<'_>>().unwrap_or_default();
+    for (member, value) in members.iter() {
+        if member == key {
+            object.string(member, name);
+        } else {
+            object.raw(member, value.get());
+        }
+    }
+    object.end();
+}
+
+fn array<'a>(out: &mut Vec<u8>, items: impl Iterator<Item = &'a str>) {
+    out.push(b'[');
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_single_line(out, item);
+    }
+    out.push(b']');
+}
+
+/// A list of strings as the value of a member.
+pub(crate) fn strings(object: &mut ObjectWriter<'_>, name: &str, items: &[String]) {
+    let out = object.key(name);
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_string(out, item);
+    }
+    out.push(b']');
+}
+
+const fn boolean(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+/// A finite number, without a fraction where it has none. `Display` never writes an exponent.
+fn number(value: f64) -> String {
+    value.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_have_no_fraction() {
+        for (value, text) in [(10.0, "10"), (0.5, "0.5"), (1e21, "1000000000000000000000")] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn only_the_name_of_a_descriptor_changes() {
+        let descriptor = Json::parse(r#"{"x":[1.0, 1e2],"name":"a","inputSchema":{"name":1}}"#);
+        let mut out = Vec::new();
+        renamed(&mut out, "name", "p/a", &descriptor.unwrap());
+        let expected = r#"{"x":[1.0, 1e2],"name":"p/a","inputSchema":{"name":1}}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,129 @@
+//! The client, whatever driver moves its bytes.
+
+mod blocking;
+mod tokio;
+
+use std::sync::Arc;
+
+use mcp_proto::Diagnosis;
+use mcp_proto::{
+    Config, Ended, Error, Identity, Notification, Operation, OperationId, Outcome, Report, Request,
+};
+
+use crate::args::Driver;
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+
+/// A client whose servers are being connected. All methods can be called from any thread.
+pub(crate) trait Session: Send + Sync {
+    /// Starts an operation.
+    fn submit(&self, operation: Operation) -> Result<Box<dyn Pending>, Error>;
+    /// Cancels an operation, unless it has ended.
+    fn cancel(&self, operation: OperationId);
+    /// Ends a listening operation with its count.
+    fn finish(&self, operation: OperationId);
+    /// What became of the servers.
+    fn report(&self) -> Report;
+    /// Per server: what was run and what came back.
+    fn diagnoses(&self) -> Vec<Diagnosis>;
+    /// Ends everything in bounded time and returns when no server is left.
+    fn close(&self);
+}
+
+/// An operation under way. Dropping it cancels it.
+pub(crate) trait Pending: Send {
+    /// Its number.
+    fn id(&self) -> OperationId;
+    /// Waits for what comes next. Not to be called after the end.
+    fn next(&mut self) -> Step;
+}
+
+/// What happens to an operation.
+pub(crate) enum Step {
+    /// The server reported progress.
+    Progress(Progress),
+    /// Something changed on a server.
+    Notification(Notification),
+    /// It ended.
+    Ended(Box<Ended>),
+}
+
+/// How far an operation is.
+pub(crate) struct Progress {
+    pub(crate) progress: f64,
+    pub(crate) total: Option<f64>,
+    pub(crate) message: Option<String>,
+}
+
+/// Starts a client. On a signal it is closed.
+pub(crate) fn open(
+    config: Config,
+    driver: Driver,
+    interrupt: &Interrupt,
+) -> Result<Arc<dyn Session>, Failure> {
+    let session: Arc<dyn Session> = match driver {
+        Driver::Tokio => Arc::new(tokio::Tokio::start(config, identity()?)?),
+        Driver::Blocking => Arc::new(blocking::Blocking::start(config, identity()?)?),
+    };
+    let other = Arc::clone(&session);
+    interrupt.on_hit(move || other.close());
+    Ok(session)
+}
+
+/// Runs an operation to its end; one that was not accepted has ended as well.
+pub(crate) fn run(session: &dyn Session, operation: Operation) -> Ended {
+    run_with(session, operation, |_| {})
+}
+
+/// The same, with a look at its progress.
+pub(crate) fn run_with(
+    session: &dyn Session,
+    operation: Operation,
+    mut on_progress: impl FnMut(Progress),
+) -> Ended {
+    let mut pending = match session.submit(operation) {
+        Ok(pending) => pending,
+        Err(error) => return refused(error),
+    };
+    loop {
+        match pending.next() {
+            Step::Progress(progress) => on_progress(progress),
+            Step::Notification(_) => {}
+            Step::Ended(ended) => return *ended,
+        }
+    }
+}
+
+/// Waits until every server is ready or has failed.
+pub(crate) fn settle(session: &dyn Session) -> Result<(), Error> {
+    match run(session, Operation::new(Request::Settle)).outcome {
+        Outcome::Failed(error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The end of an operation that was not accepted.
+pub(crate) fn refused(error: Error) -> Ended {
+    Ended {
+        operation: OperationId::new(0),
+        peer: error.peer.clone(),
+        tool: None,
+        outcome: Outcome::Failed(error),
+    }
+}
+
+/// What servers are told about this program: it shows what they ask for, and passes the answer on.
+fn identity() -> Result<Identity, Failure> {
+    let info = serde_json::json!({"name": "mcp-harness", "version": env!("CARGO_PKG_VERSION")});
+    let capabilities = serde_json::json!({
+        "elicitation": {"form": {}, "url": {}},
+        "roots": {},
+        "sampling": {},
+    });
+    Identity::new(info.into(), capabilities.into()).map_err(|error| {
+        Failure::usage(
+            error.to_string(),
+            "Report this; it is a fault of this program.",
+        )
+    })
+}

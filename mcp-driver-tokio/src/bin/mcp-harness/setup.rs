@@ -1,0 +1,130 @@
+//! From the command line to the configuration.
+
+use std::env;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use mcp_proto::Config;
+use mcp_proto::nearest::nearest;
+use mcp_proto::wire::Json;
+
+use crate::args::Global;
+use crate::exit::Failure;
+use crate::output::note;
+
+/// The file in the current directory.
+const PROJECT_FILE: &str = ".mcp.json";
+
+/// Reads the configuration, says what is odd in it, and leaves the peers that are wanted.
+pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
+    let path = match &global.config {
+        Some(path) => path.clone(),
+        None => default_path()?,
+    };
+    let source = path.display().to_string();
+    let text = fs::read_to_string(&path).map_err(|error| {
+        Failure::usage(
+            format!("{source}: {error}"),
+            "Name a configuration file that can be read with --config.",
+        )
+    })?;
+    let mut variable = |name: &str| env::var(name).ok();
+    let mut config = Config::parse(&text, &source, &mut variable).map_err(|error| {
+        Failure::usage(
+            error.to_string(),
+            "Correct the file at the places that are named; nothing was started.",
+        )
+    })?;
+    for warning in &config.warnings {
+        note("warning", &warning.to_string());
+    }
+    if global.verbose {
+        note("config", &source);
+    }
+    if let Some(name) = &global.peer {
+        restrict(&mut config, name)?;
+    }
+    Ok(config)
+}
+
+/// A JSON object from an argument: the text itself, `@FILE`, or `-` for standard input.
+pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
+    let Some(argument) = argument else {
+        return Ok(None);
+    };
+    let (source, text) = match argument.strip_prefix('@') {
+        Some(path) => (path, fs::read_to_string(path)),
+        None if argument == "-" => ("standard input", read_input()),
+        None => ("the arguments", Ok(argument.to_owned())),
+    };
+    let wrong = |problem: String| {
+        Failure::usage(
+            format!("{source}: {problem}"),
+            "Give the arguments as one JSON object, such as '{\"text\": \"hi\"}'.",
+        )
+    };
+    let text = text.map_err(|error| wrong(error.to_string()))?;
+    let json = Json::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    if !json.as_str().starts_with('{') {
+        return Err(wrong("expected a JSON object".to_owned()));
+    }
+    Ok(Some(json))
+}
+
+fn read_input() -> io::Result<String> {
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The project's file if there is one, else the user's own.
+fn default_path() -> Result<PathBuf, Failure> {
+    let user = user_path();
+    let candidates = [Some(PathBuf::from(PROJECT_FILE)), user.clone()];
+    let found = candidates.into_iter().flatten().find(|path| path.exists());
+    found.ok_or_else(|| {
+        let also = user.map_or_else(String::new, |path| format!(" or {}", path.display()));
+        Failure::usage(
+            format!("no configuration: neither --config nor {PROJECT_FILE}{also}"),
+            format!(
+                "Write {PROJECT_FILE}: {{\"mcpServers\": {{\"NAME\": {{\"command\": \"PROGRAM\", \
+                 \"args\": []}}}}}}; or try `mcp-harness demo`, which needs none."
+            ),
+        )
+    })
+}
+
+// spec: XDG Base Directory Specification, a relative path in the variable is ignored
+fn user_path() -> Option<PathBuf> {
+    let directory = |name: &str| env::var_os(name).map(PathBuf::from);
+    let base = directory("XDG_CONFIG_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| directory("HOME").map(|home| home.join(".config")))
+        .or_else(|| directory("APPDATA"))?;
+    Some(base.join(Path::new("mcp-harness/mcp.json")))
+}
+
+/// Leaves one peer.
+fn restrict(config: &mut Config, name: &str) -> Result<(), Failure> {
+    if config.disabled.iter().any(|disabled| disabled == name) {
+        return Err(Failure::usage(
+            format!("the configuration switches {name:?} off"),
+            "Remove its \"disabled\": true.",
+        ));
+    }
+    let names: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
+    config.peers.retain(|peer| peer.name == name);
+    if !config.peers.is_empty() {
+        return Ok(());
+    }
+    let remedy = match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("Write --peer {near} if that was meant."),
+        None if names.is_empty() => "The configuration names no server.".to_owned(),
+        None => format!("Write one of: {}.", names.join(", ")),
+    };
+    Err(Failure::usage(
+        format!("no server is named {name:?}"),
+        remedy,
+    ))
+}
