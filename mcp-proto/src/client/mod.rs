@@ -150,7 +150,8 @@ impl Client {
                 );
             }
         }
-        self.drain();
+        // Whoever took it has been drained.
+        self.after_news();
         Ok(id)
     }
 
