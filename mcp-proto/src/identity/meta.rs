@@ -143,7 +143,7 @@ impl Params {
     pub fn parse(json: &Json) -> Result<(Self, Option<CallerMeta>), MetaError> {
         let members = open(json.as_str(), "params")?;
         let Some(meta) = members.get("_meta") else {
-            let text = single_line(json.as_str()).into();
+            let text = single_line(json.as_str());
             return Ok((Self { text }, None));
         };
         let meta = CallerMeta::parse(&meta.into())?;
