@@ -239,7 +239,6 @@ fn a_fresh_list_is_not_asked_for_again() {
         Operation::new(Request::CallTool(mcp_proto::ToolCall {
             tool: "echo".into(),
             arguments: Json::parse(r#"{"text":"x"}"#).ok(),
-            ..Default::default()
         }))
         .on("srv"),
     );

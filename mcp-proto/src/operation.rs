@@ -90,6 +90,9 @@ pub struct Options {
     pub idle_timeout: Option<Duration>,
     /// Longest duration, instead of the peer's `absoluteTimeoutMs`; progress does not extend it (R41).
     pub absolute_timeout: Option<Duration>,
+    /// Caps both of the deadlines above, wherever they come from: the operation takes no longer, be it of
+    /// one part or of several. Waiting for a peer that is still connecting does not count.
+    pub total_timeout: Option<Duration>,
     /// Ask the server for progress notifications.
     pub progress: bool,
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).

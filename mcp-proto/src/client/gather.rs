@@ -1,6 +1,7 @@
 //! Operations that several peers work for: lists of all peers, listening to all peers, and finding
 //! out whose a resource or a prompt is.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -8,7 +9,7 @@ use super::{Client, Entry, names};
 use crate::catalog::Catalog;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
-use crate::operation::{Ended, Listed, Operation, Options, Outcome, Reply, Request};
+use crate::operation::{Ended, Listed, Notification, Operation, Options, Outcome, Reply, Request};
 use crate::time::Instant;
 
 /// What the parts are for.
@@ -29,9 +30,19 @@ pub(super) struct Gathering {
     outstanding: usize,
     replies: Vec<(PeerId, Reply)>,
     notifications: u64,
+    /// What came of parts that have ended and was not taken.
+    unread: Vec<Notification>,
 }
 
 impl Gathering {
+    pub(super) fn take_unread(&mut self) -> Vec<Notification> {
+        core::mem::take(&mut self.unread)
+    }
+
+    pub(super) fn keep_unread(&mut self, unread: Vec<Notification>) {
+        self.unread.extend(unread);
+    }
+
     pub(super) const fn is_listening(&self) -> bool {
         matches!(self.purpose, Purpose::Listen)
     }
@@ -49,8 +60,7 @@ impl Client {
         match &mut operation.request {
             Request::Settle => self.end(id, Outcome::Complete(Reply::Settled)),
             Request::CallTool(call) => {
-                let (peer, tool) = self.names.resolve(&self.peers, &call.tool)?;
-                call.tool = tool;
+                let peer = self.names.resolve(&self.peers, &mut call.tool)?;
                 return self.hand_over(id, peer, operation, call_index, now);
             }
             Request::ListTools
@@ -111,8 +121,10 @@ impl Client {
             outstanding: ready.len(),
             replies: Vec::new(),
             notifications: 0,
+            unread: Vec::new(),
         };
-        self.entries.insert(id, Entry::Gathering(gathering));
+        self.entries
+            .insert(id, Entry::Gathering(Box::new(gathering)));
         for peer in ready {
             let part = self.next_operation();
             let submitted = self
@@ -164,6 +176,7 @@ impl Client {
         match gathering.purpose {
             Purpose::Listen => {
                 let notifications = gathering.notifications;
+                self.keep_unread(id, gathering.unread);
                 self.end(id, Outcome::Complete(Reply::Listened { notifications }));
             }
             Purpose::List(list) => {
@@ -228,16 +241,15 @@ impl Client {
             Request::GetPrompt { name, .. } => name,
             _ => return Ok(()),
         };
-        let (peer, own) = match names::resolve(&catalog, name) {
-            Ok(route) => route,
+        let peer = match names::resolve(&catalog, name) {
+            Ok(peer) => peer,
             // A server may serve what it does not list (R20 is about tools only): if there is but one
             // that could, it is asked.
             Err(error) => match (replies, error.is_tool_not_found()) {
-                ([(peer, _)], true) => (*peer, name.clone()),
+                ([(peer, _)], true) => *peer,
                 _ => return Err(error),
             },
         };
-        *name = own;
         self.hand_over(id, peer, operation, None, self.now)
     }
 

@@ -15,7 +15,7 @@ use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::operation::{Ended, News, Notification, Operation, Outcome, Reply, Request};
-use crate::peer::{Diagnosis, Identity, Peer};
+use crate::peer::{Diagnosis, Identity, Peer, UNREAD_MAX};
 use crate::report::Report;
 use crate::time::Instant;
 
@@ -32,6 +32,10 @@ pub struct Client {
     peers: Vec<Peer>,
     by_name: BTreeMap<String, PeerId>,
     entries: BTreeMap<OperationId, Entry>,
+    /// Notifications that were not taken when their listening operation ended; of the latest ones.
+    unread: BTreeMap<OperationId, Vec<Notification>>,
+    /// Which of them were [`Entry::Unsettled`] when they came, oldest first.
+    unsettled: Vec<OperationId>,
     names: ToolNames,
     last_operation: u64,
     next_call: u64,
@@ -55,11 +59,11 @@ enum Entry {
     Direct(PeerId),
     /// It waits until every peer has settled; a call has its place in the run already.
     Unsettled {
-        operation: Operation,
+        operation: Box<Operation>,
         call_index: Option<u64>,
     },
     /// Several peers work for it.
-    Gathering(Gathering),
+    Gathering(Box<Gathering>),
     /// It is a part of that other operation.
     Part { of: OperationId, peer: PeerId },
 }
@@ -93,6 +97,8 @@ impl Client {
                 .collect(),
             peers,
             entries: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            unsettled: Vec::new(),
             names: ToolNames::default(),
             last_operation: 0,
             next_call: 0,
@@ -138,16 +144,18 @@ impl Client {
             }
             None if self.is_settled() => self.route(id, operation, call_index, now)?,
             None => {
+                self.unsettled.push(id);
                 self.entries.insert(
                     id,
                     Entry::Unsettled {
-                        operation,
+                        operation: Box::new(operation),
                         call_index,
                     },
                 );
             }
         }
-        self.drain();
+        // Whoever took it has been drained.
+        self.after_news();
         Ok(id)
     }
 
@@ -161,7 +169,9 @@ impl Client {
                 self.with_peer(peer, |peer| peer.cancel(operation, now));
             }
             Some(Entry::Unsettled { .. } | Entry::Gathering(_)) => {
+                let unread = self.take_notifications(operation);
                 self.drop_parts(operation, now);
+                self.keep_unread(operation, unread);
                 self.end(operation, Outcome::Failed(Error::general(Cause::Cancelled)));
             }
             Some(Entry::Part { .. }) | None => {}
@@ -195,17 +205,18 @@ impl Client {
         self.drain();
     }
 
-    /// The change notifications that wait for a listening operation, oldest first per peer. Taking them
+    /// The change notifications that wait for a listening operation, oldest first per peer; after its end,
+    /// those that came before it (of the latest few operations, until they are taken). Taking them
     /// lets links be read again: ask [`Client::wants_read`].
     pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
-        match self.entries.get(&operation) {
+        match self.entries.get_mut(&operation) {
             Some(Entry::Direct(peer)) => {
                 let peer = *peer;
                 self.peer_mut(peer)
                     .map_or_else(Vec::new, |peer| peer.take_notifications(operation))
             }
-            Some(Entry::Gathering(_)) => {
-                let mut all = Vec::new();
+            Some(Entry::Gathering(gathering)) => {
+                let mut all = gathering.take_unread();
                 for (part, peer) in self.parts_of(operation) {
                     if let Some(peer) = self.peer_mut(peer) {
                         all.append(&mut peer.take_notifications(part));
@@ -213,7 +224,29 @@ impl Client {
                 }
                 all
             }
-            _ => Vec::new(),
+            _ => self.unread.remove(&operation).unwrap_or_default(),
+        }
+    }
+
+    /// Takes from a peer what was not taken when its operation ended, for the operation of the
+    /// application that it is (a part of).
+    fn take_over_unread(&mut self, of: OperationId, operation: OperationId, peer: PeerId) {
+        let unread = self
+            .peer_mut(peer)
+            .map_or_else(Vec::new, |peer| peer.take_unread(operation));
+        match self.entries.get_mut(&of) {
+            Some(Entry::Gathering(gathering)) => gathering.keep_unread(unread),
+            _ => self.keep_unread(of, unread),
+        }
+    }
+
+    /// Keeps what was not taken when a listening operation ended.
+    pub(super) fn keep_unread(&mut self, operation: OperationId, unread: Vec<Notification>) {
+        if !unread.is_empty() {
+            self.unread.insert(operation, unread);
+            if self.unread.len() > UNREAD_MAX {
+                self.unread.pop_first();
+            }
         }
     }
 
@@ -235,7 +268,9 @@ impl Client {
             .map(|(operation, _)| *operation)
             .collect();
         for operation in own {
+            let unread = self.take_notifications(operation);
             self.forget_parts(operation);
+            self.keep_unread(operation, unread);
             self.end(operation, Outcome::Failed(Error::general(closed())));
         }
         self.peers.iter_mut().for_each(|peer| peer.close(now));
@@ -409,10 +444,14 @@ impl Client {
     fn on_news(&mut self, news: News) {
         match news {
             News::Ended(ended) => match self.entries.remove(&ended.operation) {
-                Some(Entry::Direct(_)) => {
-                    self.actions.push_back(Action::Deliver(News::Ended(ended)))
+                Some(Entry::Direct(peer)) => {
+                    self.take_over_unread(ended.operation, ended.operation, peer);
+                    self.actions.push_back(Action::Deliver(News::Ended(ended)));
                 }
-                Some(Entry::Part { of, peer }) => self.on_part_ended(of, peer, *ended),
+                Some(Entry::Part { of, peer }) => {
+                    self.take_over_unread(of, ended.operation, peer);
+                    self.on_part_ended(of, peer, *ended);
+                }
                 Some(Entry::Unsettled { .. } | Entry::Gathering(_)) | None => {}
             },
             News::Notified { operation } => {
@@ -446,25 +485,16 @@ impl Client {
     }
 
     fn route_unsettled(&mut self) {
-        let is_waiting = |entry: &Entry| matches!(entry, Entry::Unsettled { .. });
-        if !self.entries.values().any(is_waiting) {
-            return;
-        }
-        let waiting: Vec<OperationId> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| is_waiting(entry))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in waiting {
+        for id in core::mem::take(&mut self.unsettled) {
             let Some(Entry::Unsettled {
                 operation,
                 call_index,
             }) = self.entries.remove(&id)
             else {
+                // It was cancelled meanwhile.
                 continue;
             };
-            if let Err(error) = self.route(id, operation, call_index, self.now) {
+            if let Err(error) = self.route(id, *operation, call_index, self.now) {
                 self.end(id, Outcome::Failed(error));
             }
         }

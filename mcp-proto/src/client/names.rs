@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, ResolveError, Source};
 use crate::error::{Cause, Error};
 use crate::ids::PeerId;
 use crate::peer::Peer;
+use crate::types::Tool;
 
 /// The catalog of all tools, built when it is asked for and kept until a manifest changes.
 #[derive(Debug, Default)]
@@ -19,12 +20,8 @@ impl ToolNames {
         self.catalog = None;
     }
 
-    /// The peer that has a tool, and its own name of it.
-    pub(super) fn resolve(
-        &mut self,
-        peers: &[Peer],
-        name: &str,
-    ) -> Result<(PeerId, String), Error> {
+    /// The peer that has a tool. The name becomes the peer's own.
+    pub(super) fn resolve(&mut self, peers: &[Peer], name: &mut String) -> Result<PeerId, Error> {
         resolve(
             self.catalog.get_or_insert_with(|| tool_catalog(peers)),
             name,
@@ -34,16 +31,9 @@ impl ToolNames {
 
 /// The catalog of the tools of all peers.
 pub(super) fn tool_catalog(peers: &[Peer]) -> Catalog {
-    let names = |peer: &Peer| -> Option<Vec<String>> {
-        peer.knows_tools()
-            .then(|| peer.tools().iter().map(|tool| tool.name().into()).collect())
-    };
-    catalog(
-        peers,
-        peers
-            .iter()
-            .filter_map(|peer| Some((peer.id(), names(peer)?))),
-    )
+    let known = peers.iter().filter(|peer| peer.knows_tools());
+    let lists = known.map(|peer| (peer.id(), peer.tools().iter().map(Tool::name).collect()));
+    catalog::<&str>(peers, lists)
 }
 
 /// A catalog of what some of the peers have; the names of the others are reserved.
@@ -64,17 +54,22 @@ pub(super) fn catalog<S: AsRef<str>>(
 
 /// Where a name leads. A name that is qualified with a peer whose list is not known leads to that peer,
 /// which then says why.
-pub(super) fn resolve(catalog: &Catalog, name: &str) -> Result<(PeerId, String), Error> {
-    match catalog.resolve(name) {
-        Ok(route) => Ok((route.peer, route.item.into())),
-        Err(ResolveError::NotListed { peer, item }) => Ok((peer, item)),
+///
+/// The name becomes the peer's own.
+pub(super) fn resolve(catalog: &Catalog, name: &mut String) -> Result<PeerId, Error> {
+    let (peer, own) = match catalog.resolve(name) {
+        Ok(route) if route.item == *name => return Ok(route.peer),
+        Ok(route) => (route.peer, route.item.into()),
+        Err(ResolveError::NotListed { peer, item }) => (peer, item),
         Err(error) => {
             let cause = error.into_tool_cause(name);
             let unknown = || Cause::ToolNotFound {
-                tool: name.into(),
+                tool: name.clone(),
                 suggestion: None,
             };
-            Err(Error::general(cause.unwrap_or_else(unknown)))
+            return Err(Error::general(cause.unwrap_or_else(unknown)));
         }
-    }
+    };
+    *name = own;
+    Ok(peer)
 }

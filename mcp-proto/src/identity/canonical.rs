@@ -21,6 +21,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+pub(crate) use super::writer::Room;
 use super::writer::run;
 
 /// Deepest nesting that can be asked for: more than any text needs, and safe on any stack.
@@ -82,7 +83,17 @@ impl fmt::Display for CanonicalProblem {
 /// assert_eq!(out, br#"{"a":[100.0,0],"q":"\u00e9"}"#);
 /// ```
 pub fn write(json: &str, out: &mut Vec<u8>, max_depth: usize) -> Result<(), CanonicalError> {
-    run(json, out, max_depth, |writer| writer.value())
+    write_in(json, out, max_depth, &mut Room::new())
+}
+
+/// The same in the room of earlier texts.
+pub(crate) fn write_in<'a>(
+    json: &'a str,
+    out: &mut Vec<u8>,
+    max_depth: usize,
+    room: &mut Room<'a>,
+) -> Result<(), CanonicalError> {
+    run(json, out, max_depth, room, |writer| writer.value())
 }
 
 /// Appends the canonical form of a JSON object without one of its members.
@@ -97,7 +108,10 @@ pub(crate) fn write_without(
     out: &mut Vec<u8>,
     max_depth: usize,
 ) -> Result<(), CanonicalError> {
-    run(json, out, max_depth, |writer| writer.value_without(member))
+    let room = &mut Room::new();
+    run(json, out, max_depth, room, |writer| {
+        writer.value_without(member)
+    })
 }
 
 /// One element of an array in canonical form.
@@ -127,5 +141,8 @@ pub fn array_elements<'a>(
     max_depth: usize,
     mut each: impl FnMut(Element<'a>),
 ) -> Result<(), CanonicalError> {
-    run(json, out, max_depth, |writer| writer.elements(&mut each))
+    let room = &mut Room::new();
+    run(json, out, max_depth, room, |writer| {
+        writer.elements(&mut each)
+    })
 }

@@ -40,8 +40,8 @@ impl Sha256Hex {
 
     pub(crate) fn finish(hasher: Sha256) -> Self {
         let mut digits = [0; 64];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(hasher.finalize()) {
-            pair.copy_from_slice(&[hex_digit(byte >> 4), hex_digit(byte & 0xf)]);
+        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(hasher.finalize()) {
+            *pair = [hex_digit(byte >> 4), hex_digit(byte & 0xf)];
         }
         Self(digits)
     }
@@ -209,11 +209,10 @@ pub fn stdio_url<S: AsRef<str>>(command: &str, args: &[S]) -> String {
     format!("stdio:[{}]", String::from_utf8_lossy(&text))
 }
 
+/// Without a branch, so that many are made at once.
 const fn hex_digit(value: u8) -> u8 {
-    match value {
-        0..=9 => b'0' + value,
-        _ => b'a' + value - 10,
-    }
+    const LETTERS: u8 = b'a' - b'9' - 1;
+    b'0' + value + LETTERS * (value > 9) as u8
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ impl CallerMeta {
 /// The params of a request without `_meta`: the JSON text of an object on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    text: Box<str>,
+    text: String,
 }
 
 impl Default for Params {
@@ -143,7 +143,7 @@ impl Params {
     pub fn parse(json: &Json) -> Result<(Self, Option<CallerMeta>), MetaError> {
         let members = open(json.as_str(), "params")?;
         let Some(meta) = members.get("_meta") else {
-            let text = single_line(json.as_str()).into();
+            let text = single_line(json.as_str());
             return Ok((Self { text }, None));
         };
         let meta = CallerMeta::parse(&meta.into())?;
@@ -154,12 +154,12 @@ impl Params {
     /// written.
     #[must_use]
     pub(crate) fn build(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
-        let mut out = Vec::with_capacity(64);
+        let mut out = Vec::with_capacity(256);
         let mut object = ObjectWriter::new(&mut out);
         write(&mut object);
         object.end();
         Self {
-            text: String::from_utf8(out).unwrap_or_default().into(),
+            text: String::from_utf8(out).unwrap_or_default(),
         }
     }
 

@@ -137,12 +137,12 @@ impl MetaTemplate {
             .u64("id", request.id)
             .string("method", request.method);
         let mut params_object = message.object("params");
-        params_object.members(params);
+        params_object.line_of_members(params);
         let mut meta = params_object.object("_meta");
-        meta.members(&self.members);
+        meta.line_of_members(&self.members);
         push_progress_token(&mut meta, request.progress_token);
         push_trace(&mut meta, request.method, request.trace);
-        meta.members(caller_meta);
+        meta.line_of_members(caller_meta);
         meta.end();
         params_object.end();
         end_line(message);
@@ -160,7 +160,7 @@ pub fn encode_notification(
     message.string("method", method);
     if params.is_some() || trace.is_some() {
         let mut params_object = message.object("params");
-        params_object.members(params.map_or("", Params::members));
+        params_object.line_of_members(params.map_or("", Params::members));
         if trace.is_some() {
             let mut meta = params_object.object("_meta");
             push_trace(&mut meta, method, trace);
@@ -187,11 +187,11 @@ pub fn encode_legacy(
     message.u64("id", id).string("method", method);
     if params.is_some() || has_meta {
         let mut params_object = message.object("params");
-        params_object.members(params.map_or("", Params::members));
+        params_object.line_of_members(params.map_or("", Params::members));
         if has_meta {
             let mut meta = params_object.object("_meta");
             push_progress_token(&mut meta, progress_token);
-            meta.members(caller_meta);
+            meta.line_of_members(caller_meta);
             meta.end();
         }
         params_object.end();
@@ -211,7 +211,11 @@ fn push_trace(meta: &mut ObjectWriter<'_>, method: &str, trace: Option<TraceCont
     let Some(trace) = trace else {
         return;
     };
-    meta.string(keys::TRACEPARENT, trace.traceparent());
+    // Neither value needs escapes.
+    let out = meta.key(keys::TRACEPARENT);
+    out.push(b'"');
+    out.extend_from_slice(trace.traceparent().as_bytes());
+    out.push(b'"');
     let out = meta.key(keys::BAGGAGE);
     out.push(b'"');
     trace.push_baggage(out, method);

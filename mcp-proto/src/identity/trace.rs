@@ -125,9 +125,11 @@ impl fmt::Debug for TraceContext {
 
 fn traceparent(trace: TraceId, span: SpanId) -> [u8; 55] {
     let mut text = *b"00-00000000000000000000000000000000-0000000000000000-01";
-    let digits = [trace.0.as_slice(), b"-", &span.0].concat();
-    for (place, digit) in text.iter_mut().skip(3).zip(digits) {
-        *place = digit;
+    if let Some(place) = text.get_mut(3..35) {
+        place.copy_from_slice(&trace.0);
+    }
+    if let Some(place) = text.get_mut(36..52) {
+        place.copy_from_slice(&span.0);
     }
     text
 }
@@ -135,14 +137,18 @@ fn traceparent(trace: TraceId, span: SpanId) -> [u8; 55] {
 /// Percent-encodes what a baggage value may not hold, and `%` itself.
 // spec: W3C Baggage, section 3.3.1 (baggage-octet)
 fn push_baggage_value(out: &mut Vec<u8>, value: &str) {
+    let is_plain = |byte| !matches!(byte, b'%' | b'"' | b',' | b';' | b'\\' | ..=0x20 | 0x7f..);
+    if value.bytes().all(is_plain) {
+        // Every method of the protocol.
+        return out.extend_from_slice(value.as_bytes());
+    }
     for byte in value.bytes() {
-        match byte {
-            b'%' | b'"' | b',' | b';' | b'\\' | ..=0x20 | 0x7f.. => {
-                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
-                out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
-            }
-            _ => out.push(byte),
+        if is_plain(byte) {
+            out.push(byte);
+        } else {
+            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+            let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::mem;
 
 use super::canonical::{CanonicalError, CanonicalProblem, DEPTH_CEILING, Element};
 use super::number;
@@ -13,6 +14,7 @@ pub(super) fn run<'a>(
     json: &'a str,
     out: &mut Vec<u8>,
     max_depth: usize,
+    room: &mut Room<'a>,
     body: impl FnOnce(&mut Writer<'a, '_>) -> Result<(), CanonicalError>,
 ) -> Result<(), CanonicalError> {
     let before = out.len();
@@ -22,16 +24,44 @@ pub(super) fn run<'a>(
         at: 0,
         copied: 0,
         out,
-        spans: Vec::new(),
-        scratch: Vec::new(),
+        room: mem::take(room),
         levels_left: max_depth.min(DEPTH_CEILING),
     };
     writer.skip_space();
     let result = body(&mut writer).and_then(|()| writer.finish());
+    *room = writer.room;
+    room.spans.clear();
     if result.is_err() {
         out.truncate(before);
     }
     result
+}
+
+/// What a writer works with. It can be used again for other texts, which saves allocations.
+pub(crate) struct Room<'a> {
+    /// The members of all objects that are open, innermost last.
+    spans: Vec<Span<'a>>,
+    scratch: Vec<u8>,
+}
+
+impl Room<'_> {
+    /// Room for most texts, so that few make it grow.
+    pub(crate) fn new() -> Self {
+        Self {
+            spans: Vec::with_capacity(16),
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl Default for Room<'_> {
+    /// None, as a placeholder.
+    fn default() -> Self {
+        Self {
+            spans: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
 }
 
 /// One member of an object that is being written.
@@ -57,9 +87,7 @@ pub(super) struct Writer<'a, 'o> {
     /// How far it has been written; from there to `at` it is canonical as it stands.
     copied: usize,
     out: &'o mut Vec<u8>,
-    /// The members of all objects that are open, innermost last.
-    spans: Vec<Span<'a>>,
-    scratch: Vec<u8>,
+    room: Room<'a>,
     levels_left: usize,
 }
 
@@ -73,7 +101,7 @@ impl<'a> Writer<'a, '_> {
             Some(b'"') => self.string().map(drop),
             Some(b'{') => {
                 let (_, first) = self.members()?;
-                self.spans.truncate(first);
+                self.room.spans.truncate(first);
                 Ok(())
             }
             Some(b'[') => self.array(true, Self::value),
@@ -91,16 +119,16 @@ impl<'a> Writer<'a, '_> {
             return self.value();
         }
         let (start, first) = self.members()?;
-        let before = self.spans.len();
+        let before = self.room.spans.len();
         let mut index = 0;
-        self.spans.retain(|span| {
+        self.room.spans.retain(|span| {
             index += 1;
             index <= first || !span.is_named(member)
         });
-        if self.spans.len() < before {
+        if self.room.spans.len() < before {
             self.rewrite(start, first);
         }
-        self.spans.truncate(first);
+        self.room.spans.truncate(first);
         Ok(())
     }
 
@@ -140,17 +168,17 @@ impl<'a> Writer<'a, '_> {
     /// begins in the output and where its members begin in `spans`.
     fn members(&mut self) -> Step<(usize, usize)> {
         self.enter()?;
-        let (start, first) = (self.out_len(), self.spans.len());
+        let (start, first) = (self.out_len(), self.room.spans.len());
         let mut in_order = true;
         self.at += 1;
         self.skip_space();
         if self.peek() != Some(b'}') {
             loop {
                 let span = self.member()?;
-                if let Some(previous) = self.spans.get(first..).and_then(<[_]>::last) {
+                if let Some(previous) = self.room.spans.get(first..).and_then(<[_]>::last) {
                     in_order = in_order && previous.order(&span) == Ordering::Less;
                 }
-                self.spans.push(span);
+                self.room.spans.push(span);
                 self.skip_space();
                 match self.peek() {
                     Some(b',') => self.at += 1,
@@ -193,7 +221,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn sort(&mut self, first: usize) -> Step {
-        let spans = self.spans.get_mut(first..).unwrap_or_default();
+        let spans = self.room.spans.get_mut(first..).unwrap_or_default();
         spans.sort_unstable_by(Span::order);
         let duplicate = spans.windows(2).find_map(|pair| match pair {
             [one, next] if one.order(next) == Ordering::Equal => Some(one.value.max(next.value)),
@@ -211,16 +239,17 @@ impl<'a> Writer<'a, '_> {
     /// Writes the object that begins at `start` again, with the members in the order of their spans.
     fn rewrite(&mut self, start: usize, first: usize) {
         self.flush();
-        self.scratch.clear();
-        self.scratch
+        self.room.scratch.clear();
+        self.room
+            .scratch
             .extend_from_slice(self.out.get(start..).unwrap_or_default());
         self.out.truncate(start);
         self.out.push(b'{');
-        for (index, span) in self.spans.iter_mut().skip(first).enumerate() {
+        for (index, span) in self.room.spans.iter_mut().skip(first).enumerate() {
             if index > 0 {
                 self.out.push(b',');
             }
-            let member = self.scratch.get(span.from - start..span.to - start);
+            let member = self.room.scratch.get(span.from - start..span.to - start);
             span.from = self.out.len();
             self.out.extend_from_slice(member.unwrap_or_default());
             span.to = self.out.len();
@@ -234,13 +263,13 @@ impl<'a> Writer<'a, '_> {
         let (mut name, mut has_input_schema) = (None, false);
         if self.peek() == Some(b'{') {
             let (_, first) = self.members()?;
-            for span in self.spans.iter().skip(first) {
+            for span in self.room.spans.iter().skip(first) {
                 if span.is_named("name") {
                     name = string_at(self.json, span.value);
                 }
                 has_input_schema |= span.is_named("inputSchema");
             }
-            self.spans.truncate(first);
+            self.room.spans.truncate(first);
         } else {
             self.value()?;
         }

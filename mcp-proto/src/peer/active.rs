@@ -82,23 +82,18 @@ pub(super) struct Listening {
     pub(super) queue: VecDeque<Notification>,
     /// How many came in all.
     pub(super) count: u64,
+    /// The server has accepted the subscription; it may be silent from then on.
+    pub(super) acknowledged: bool,
 }
 
 impl Listening {
-    /// Queues a notification; equal ones that still wait are one. `false` when it was folded into one.
-    pub(super) fn push(&mut self, peer: &str, method: &str, params: Option<&Json>) -> bool {
+    pub(super) fn push(&mut self, peer: &str, method: &str, params: Option<&Json>) {
         self.count = self.count.saturating_add(1);
-        let same =
-            |waiting: &Notification| waiting.method == method && waiting.params.as_ref() == params;
-        if self.queue.iter().any(same) {
-            return false;
-        }
         self.queue.push_back(Notification {
             peer: peer.into(),
             method: method.into(),
             params: params.cloned(),
         });
-        true
     }
 }
 
@@ -126,6 +121,23 @@ impl Clock {
             started: now,
             heard: now,
         }
+    }
+
+    /// The clock of an operation with these options, `idle` and `absolute` being the peer's settings.
+    pub(super) fn of(options: &Options, idle: Duration, absolute: Duration, now: Instant) -> Self {
+        let total = options.total_timeout.unwrap_or(Duration::MAX);
+        let idle = options.idle_timeout.unwrap_or(idle).min(total);
+        let absolute = options.absolute_timeout.unwrap_or(absolute).min(total);
+        Self::start(idle, absolute, now)
+    }
+
+    /// From now on silence is fine: only the cap of the whole operation counts, if it has one.
+    pub(super) fn silent(self, options: &Options) -> Option<Self> {
+        options.total_timeout.map(|total| Self {
+            idle: total,
+            absolute: total,
+            ..self
+        })
     }
 
     /// Progress extends the idle deadline, never the absolute one.
@@ -181,6 +193,11 @@ impl Active {
             Stage::Listening(listening) => listening.request,
             Stage::Queued | Stage::AwaitManifest => None,
         }
+    }
+
+    /// Whether a message from the server is due: all but an accepted subscription wait for one.
+    pub(super) const fn awaits_answer(&self) -> bool {
+        !matches!(&self.stage, Stage::Listening(listening) if listening.acknowledged)
     }
 
     /// Whether this is the subscription that a request opened.

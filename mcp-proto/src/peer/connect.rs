@@ -367,7 +367,7 @@ impl Peer {
             return;
         }
         let active = super::Active::new(Request::ListTools, Options::default(), None, None);
-        self.start(MANIFEST, active, now);
+        self.start(MANIFEST, active.into(), now);
     }
 
     /// The peer cannot be used: its link goes, what waits for it ends.

@@ -207,7 +207,7 @@ impl Peer {
             Owner::Operation(operation) => self
                 .operations
                 .get(&operation)
-                .is_some_and(|active| active.clock.is_some()),
+                .is_some_and(|active| active.awaits_answer()),
             Owner::Probe(_) | Owner::Handshake => true,
             Owner::Nobody => false,
         })
@@ -359,9 +359,8 @@ impl Peer {
             if listening.request.is_some() && listening.request != subscription {
                 continue;
             }
-            if listening.push(&self.config.name, method, params.as_ref()) {
-                notified.push(*operation);
-            }
+            listening.push(&self.config.name, method, params.as_ref());
+            notified.push(*operation);
         }
         for operation in notified {
             self.deliver(News::Notified { operation });

@@ -1,5 +1,6 @@
 //! Lists, page by page, and what is remembered of them.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,7 +26,7 @@ use crate::wire::{Json, Members};
 
 impl Peer {
     /// Answers a list from what is known and fresh, or asks for its first page.
-    pub(super) fn start_list(&mut self, operation: OperationId, active: Active, now: Instant) {
+    pub(super) fn start_list(&mut self, operation: OperationId, active: Box<Active>, now: Instant) {
         let known = match &active.request {
             Request::ListTools if operation != MANIFEST && self.manifest.fresh_at(now) => {
                 Some(self.tools_reply())
@@ -64,7 +65,7 @@ impl Peer {
     fn ask_page(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         pages: Pages,
         cursor: Option<&str>,
     ) {
@@ -87,7 +88,7 @@ impl Peer {
     pub(super) fn on_page(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         members: &Members<'_>,
         now: Instant,
     ) {
@@ -100,7 +101,11 @@ impl Peer {
                 let step = listing.on_page(members, now);
                 self.on_step(operation, active, step, Pages::Tools, |peer, list| {
                     peer.install(list);
-                    peer.tools_reply()
+                    // Nobody else asked for the peer's own reading.
+                    match operation {
+                        MANIFEST => Reply::Settled,
+                        _ => peer.tools_reply(),
+                    }
                 });
             }
             Pages::Resources(listing, ticket) => {
@@ -133,7 +138,7 @@ impl Peer {
     fn on_step<T: Entry>(
         &mut self,
         operation: OperationId,
-        active: Active,
+        active: Box<Active>,
         step: Step<T>,
         next: impl FnOnce(Listing<T>) -> Pages,
         done: impl FnOnce(&mut Self, List<T>) -> Reply,
@@ -162,7 +167,7 @@ impl Peer {
     pub(super) fn end_without_list(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         now: Instant,
     ) {
         let method = active.method();

@@ -13,6 +13,7 @@ mod operations;
 mod requests;
 mod sending;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -46,6 +47,8 @@ const MANIFEST: OperationId = OperationId::new(0);
 /// Bounds of what is kept of lists and reads.
 const CACHE_ENTRIES_MAX: usize = 256;
 const CACHE_BYTES_MAX: usize = 16 << 20;
+/// Of how many ended listening operations the unread notifications are kept.
+pub(crate) const UNREAD_MAX: usize = 16;
 /// How many operations are looked at for the next deadline with every message.
 const FEW: usize = 8;
 
@@ -85,10 +88,12 @@ pub struct Peer {
     session: Option<Session>,
     speech: Speech,
     requests: Requests,
-    operations: BTreeMap<OperationId, Active>,
+    operations: BTreeMap<OperationId, Box<Active>>,
     /// Those of them that have not begun, in order.
     queue: VecDeque<OperationId>,
     manifest: Manifest,
+    /// Notifications that were not taken when their listening operation ended; of the latest ones.
+    unread: BTreeMap<OperationId, Vec<Notification>>,
     cache: ResponseCache,
     degraded: Option<Fault>,
     counters: Counters,
@@ -136,6 +141,7 @@ impl Peer {
             requests: Requests::default(),
             operations: BTreeMap::new(),
             manifest: Manifest::new(),
+            unread: BTreeMap::new(),
             cache: ResponseCache::new(CACHE_ENTRIES_MAX, CACHE_BYTES_MAX),
             degraded: None,
             counters: Counters::default(),
@@ -229,7 +235,7 @@ impl Peer {
         self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
         self.admit(
             operation,
-            Active::new(request, options, meta, call_index),
+            Box::new(Active::new(request, options, meta, call_index)),
             now,
         );
         self.flush();
@@ -253,7 +259,8 @@ impl Peer {
         self.flush();
     }
 
-    /// The change notifications that wait for a listening operation, oldest first.
+    /// The change notifications that wait for a listening operation, oldest first; after its end, those
+    /// that came before it.
     pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
         match self
             .operations
@@ -261,8 +268,13 @@ impl Peer {
             .map(|active| &mut active.stage)
         {
             Some(Stage::Listening(listening)) => listening.queue.drain(..).collect(),
-            _ => Vec::new(),
+            _ => self.unread.remove(&operation).unwrap_or_default(),
         }
+    }
+
+    /// What was not taken when a listening operation ended.
+    pub(crate) fn take_unread(&mut self, operation: OperationId) -> Vec<Notification> {
+        self.unread.remove(&operation).unwrap_or_default()
     }
 
     /// Takes in a fact about one of this peer's links, or that time has passed. Infallible: what a server
@@ -427,7 +439,7 @@ impl Peer {
             tool,
             outcome,
         };
-        self.deliver(News::Ended(alloc::boxed::Box::new(ended)));
+        self.deliver(News::Ended(Box::new(ended)));
     }
 
     /// Notes a violation: the first one sticks (R61).

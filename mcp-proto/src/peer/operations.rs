@@ -1,5 +1,6 @@
 //! Operations from acceptance to outcome.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +8,7 @@ use alloc::vec::Vec;
 use super::active::{Active, Clock, Listening, Sent, Stage, progress_token};
 use super::requests::Owner;
 use super::sending::Extra;
-use super::{MANIFEST, Peer, Phase, awaited};
+use super::{MANIFEST, Peer, Phase, UNREAD_MAX, awaited};
 use crate::error::{Cause, Error, Ran, RpcError};
 use crate::identity::Params;
 use crate::ids::OperationId;
@@ -83,7 +84,7 @@ impl Peer {
     }
 
     /// Starts a new operation, or queues it behind those that wait.
-    pub(super) fn admit(&mut self, operation: OperationId, active: Active, now: Instant) {
+    pub(super) fn admit(&mut self, operation: OperationId, active: Box<Active>, now: Instant) {
         if self.queue.is_empty() && self.can_start() {
             self.start(operation, active, now);
         } else {
@@ -104,19 +105,21 @@ impl Peer {
         }
     }
 
-    /// Begins to work on an operation: from here on its deadlines run.
-    pub(super) fn start(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+    /// The deadlines of an operation run from when its peer has settled, whether or not there is a place
+    /// in flight.
+    fn start_clock(&mut self, active: &mut Active, now: Instant) {
         if active.clock.is_none() {
-            let idle = active.options.idle_timeout.unwrap_or(self.config.timeout);
-            let absolute = active
-                .options
-                .absolute_timeout
-                .unwrap_or(self.config.absolute_timeout);
-            let clock = Clock::start(idle, absolute, now);
+            let (idle, absolute) = (self.config.timeout, self.config.absolute_timeout);
+            let clock = Clock::of(&active.options, idle, absolute, now);
             self.arm(clock.deadline());
             active.clock = Some(clock);
             self.counters.operations = self.counters.operations.saturating_add(1);
         }
+    }
+
+    /// Begins to work on an operation.
+    pub(super) fn start(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
+        self.start_clock(&mut active, now);
         match &active.request {
             Request::CallTool(_) => self.start_call(operation, active, now),
             Request::ListTools
@@ -155,7 +158,7 @@ impl Peer {
     }
 
     /// The capability card first (R20), then the call.
-    fn start_call(&mut self, operation: OperationId, mut active: Active, now: Instant) {
+    fn start_call(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         let Request::CallTool(call) = &active.request else {
             return;
         };
@@ -200,7 +203,7 @@ impl Peer {
     fn request(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         method: &'static str,
         params: Params,
     ) {
@@ -214,7 +217,7 @@ impl Peer {
     }
 
     /// Sends what is in `sent`: a retry changes nothing but the id (R7).
-    fn resend(&mut self, operation: OperationId, mut active: Active) {
+    fn resend(&mut self, operation: OperationId, mut active: Box<Active>) {
         let Some(sent) = active.sent.take() else {
             return;
         };
@@ -232,7 +235,7 @@ impl Peer {
     fn start_read(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         params: Params,
         now: Instant,
     ) {
@@ -251,7 +254,7 @@ impl Peer {
         self.request(operation, active, "resources/read", params);
     }
 
-    fn start_listening(&mut self, operation: OperationId, mut active: Active) {
+    fn start_listening(&mut self, operation: OperationId, mut active: Box<Active>) {
         let asks = self
             .session
             .as_ref()
@@ -277,7 +280,8 @@ impl Peer {
             let request = self.send_control(owner, "subscriptions/listen", Some(&params), extra);
             listening.request = Some(request);
         } else {
-            active.clock = None;
+            listening.acknowledged = true;
+            active.clock = active.clock.and_then(|clock| clock.silent(&active.options));
         }
         active.stage = Stage::Listening(listening);
         self.operations.insert(operation, active);
@@ -287,7 +291,10 @@ impl Peer {
     pub(super) fn on_acknowledged(&mut self, params: Option<&RawValue>) -> bool {
         match self.subscription_of(params) {
             Some(active) => {
-                active.clock = None;
+                active.clock = active.clock.and_then(|clock| clock.silent(&active.options));
+                if let Stage::Listening(listening) = &mut active.stage {
+                    listening.acknowledged = true;
+                }
                 true
             }
             None => false,
@@ -298,6 +305,7 @@ impl Peer {
         let id = types::subscription_id(params?)?;
         self.operations
             .values_mut()
+            .map(Box::as_mut)
             .find(|active| active.listens_with(id))
     }
 
@@ -362,7 +370,7 @@ impl Peer {
                 if let Err((active, fault)) = self.on_result(operation, active, members, now) {
                     self.degrade(&fault);
                     let error = self.error(Cause::SchemaViolation(fault)).ran(Ran::Maybe);
-                    self.end(operation, *active, Outcome::Failed(error));
+                    self.end(operation, active, Outcome::Failed(error));
                 }
             }
         }
@@ -371,7 +379,7 @@ impl Peer {
     fn on_error_answer(
         &mut self,
         operation: OperationId,
-        mut active: Active,
+        mut active: Box<Active>,
         error: &ErrorObject<'_>,
         now: Instant,
     ) {
@@ -425,10 +433,10 @@ impl Peer {
     fn on_result(
         &mut self,
         operation: OperationId,
-        active: Active,
+        active: Box<Active>,
         members: &Members<'_>,
         now: Instant,
-    ) -> Result<(), (alloc::boxed::Box<Active>, Fault)> {
+    ) -> Result<(), (Box<Active>, Fault)> {
         let kind = match self.session.as_ref() {
             Some(session) => types::result_type(members, session.dialect.version.era()),
             None => Ok(ResultType::Complete),
@@ -454,7 +462,7 @@ impl Peer {
                 self.end(operation, active, outcome);
                 Ok(())
             }
-            Err(fault) => Err((alloc::boxed::Box::new(active), fault)),
+            Err(fault) => Err((active, fault)),
         }
     }
 
@@ -518,11 +526,25 @@ impl Peer {
     }
 
     /// The end of an operation that is out of the table.
-    pub(super) fn end(&mut self, operation: OperationId, mut active: Active, outcome: Outcome) {
+    pub(super) fn end(
+        &mut self,
+        operation: OperationId,
+        mut active: Box<Active>,
+        outcome: Outcome,
+    ) {
         if let Outcome::Failed(_) = &outcome {
             self.counters.errors = self.counters.errors.saturating_add(1);
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;
+        }
+        if let Stage::Listening(listening) = &mut active.stage
+            && !listening.queue.is_empty()
+        {
+            let unread = core::mem::take(&mut listening.queue);
+            self.unread.insert(operation, unread.into());
+            if self.unread.len() > UNREAD_MAX {
+                self.unread.pop_first();
+            }
         }
         if operation == MANIFEST {
             self.on_manifest_read(outcome);
@@ -621,14 +643,20 @@ fn was_refused(code: i64) -> bool {
     matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }
 
+/// The members stand in canonical order, so that they need not be sorted for the content hash.
 fn call_params(call: &ToolCall, options: &Options) -> Params {
     Params::build(|object| {
-        object.string("name", &call.tool);
         object.raw(
             "arguments",
             call.arguments.as_ref().map_or("{}", Json::as_str),
         );
-        continuation(object, options);
+        if let Some(responses) = &options.input_responses {
+            object.raw("inputResponses", responses.as_str());
+        }
+        object.string("name", &call.tool);
+        if let Some(state) = &options.request_state {
+            object.raw("requestState", state.as_str());
+        }
     })
 }
 

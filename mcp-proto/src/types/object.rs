@@ -5,11 +5,10 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::violation::{Fault, Violation};
+use crate::wire::scan::Cursor;
 
 /// The named members of an object; all others are skipped without being looked into.
 ///
@@ -24,13 +23,16 @@ pub(crate) fn pick<'a, const N: usize>(
     }
     let mut picked = [None; N];
     let mut twice = false;
-    serde_json::Deserializer::from_str(raw.get())
-        .deserialize_map(Pick {
-            names: &names,
-            picked: &mut picked,
-            twice: &mut twice,
+    Cursor::new(raw.get())
+        .object(|cursor, name| {
+            let value = cursor.value()?;
+            let index = names.iter().position(|wanted| *wanted == name);
+            if let Some(slot) = index.and_then(|index| picked.get_mut(index)) {
+                twice |= slot.replace(value).is_some();
+            }
+            Some(())
         })
-        .map_err(|_| Misread::Unreadable)?;
+        .ok_or(Misread::Unreadable)?;
     if twice {
         return Err(Misread::Duplicate);
     }
@@ -58,14 +60,15 @@ pub(crate) fn each<'a, E>(
     if !raw.get().starts_with('[') {
         return None;
     }
-    let mut failure = None;
-    let visitor = Each {
-        read: &mut read,
-        failure: &mut failure,
-    };
-    // The text is one valid array, so that the only failure is the one that was kept.
-    let _ = serde_json::Deserializer::from_str(raw.get()).deserialize_seq(visitor);
-    Some(failure.map_or(Ok(()), Err))
+    let mut outcome = Ok(());
+    let mut index = 0;
+    // The text is one valid array, so that this ends early only where `read` fails.
+    let _ = Cursor::new(raw.get()).array(|cursor| {
+        outcome = read(index, cursor.value()?);
+        index += 1;
+        outcome.is_ok().then_some(())
+    });
+    Some(outcome)
 }
 
 /// Hands every member of an object to `read`, in order, until it fails.
@@ -78,16 +81,14 @@ pub(crate) fn each_member<'a, E>(
     if !raw.get().starts_with('{') {
         return Err(Misread::NotObject);
     }
-    let mut failure = None;
-    let visitor = EachMember {
-        read: &mut read,
-        failure: &mut failure,
-    };
-    let outcome = serde_json::Deserializer::from_str(raw.get()).deserialize_map(visitor);
-    match (failure, outcome) {
-        (Some(failure), _) => Ok(Err(failure)),
-        (None, Ok(())) => Ok(Ok(())),
-        (None, Err(_)) => Err(Misread::Unreadable),
+    let mut outcome = Ok(());
+    let finished = Cursor::new(raw.get()).object(|cursor, name| {
+        outcome = read(name, cursor.value()?);
+        outcome.is_ok().then_some(())
+    });
+    match (outcome, finished) {
+        (Ok(()), None) => Err(Misread::Unreadable),
+        (outcome, _) => Ok(outcome),
     }
 }
 
@@ -286,109 +287,6 @@ pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", Bounded(self.0))
-    }
-}
-
-struct Pick<'v, 'a, const N: usize> {
-    names: &'v [&'v str; N],
-    picked: &'v mut [Option<&'a RawValue>; N],
-    twice: &'v mut bool,
-}
-
-impl<'a, const N: usize> Visitor<'a> for Pick<'_, 'a, N> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(index) = map.next_key_seed(NameIn(self.names))? {
-            let slot = index.and_then(|index| self.picked.get_mut(index));
-            let Some(slot) = slot else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            *self.twice |= slot.replace(map.next_value()?).is_some();
-        }
-        Ok(())
-    }
-}
-
-/// Reads a member name as its position among the wanted ones, without copying it.
-struct NameIn<'n>(&'n [&'n str]);
-
-impl<'de> DeserializeSeed<'de> for NameIn<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameIn<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|wanted| *wanted == name))
-    }
-}
-
-struct Each<'v, F, E> {
-    read: &'v mut F,
-    failure: &'v mut Option<E>,
-}
-
-impl<'a, E, F: FnMut(usize, &'a RawValue) -> Result<(), E>> Visitor<'a> for Each<'_, F, E> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
-        let mut index = 0;
-        while let Some(raw) = seq.next_element()? {
-            if let Err(failure) = (self.read)(index, raw) {
-                *self.failure = Some(failure);
-                return Err(A::Error::custom("stopped"));
-            }
-            index += 1;
-        }
-        Ok(())
-    }
-}
-
-struct EachMember<'v, F, E> {
-    read: &'v mut F,
-    failure: &'v mut Option<E>,
-}
-
-impl<'a, E, F> Visitor<'a> for EachMember<'_, F, E>
-where
-    F: FnMut(Cow<'a, str>, &'a RawValue) -> Result<(), E>,
-{
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<Cow<'a, str>>()? {
-            if let Err(failure) = (self.read)(name, map.next_value()?) {
-                *self.failure = Some(failure);
-                return Err(A::Error::custom("stopped"));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
 use super::id::IdToken;
+use super::scan::plain_len;
 
 /// Writes one JSON object, member by member, without building it first.
 ///
@@ -35,10 +36,7 @@ impl<'a> ObjectWriter<'a> {
 
     /// Writes a name and its colon, and gives the buffer to write the value to.
     pub fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        if !self.is_empty {
-            self.out.push(b',');
-        }
-        self.is_empty = false;
+        self.comma();
         push_string(self.out, name);
         self.out.push(b':');
         self.out
@@ -65,11 +63,17 @@ impl<'a> ObjectWriter<'a> {
     /// Members of another object: its valid JSON text without the braces, which may be empty.
     pub fn members(&mut self, members: &str) -> &mut Self {
         if !members.trim_ascii().is_empty() {
-            if !self.is_empty {
-                self.out.push(b',');
-            }
-            self.is_empty = false;
+            self.comma();
             push_single_line(self.out, members);
+        }
+        self
+    }
+
+    /// The same for members that hold no line break and are not blank unless they are empty.
+    pub(crate) fn line_of_members(&mut self, members: &str) -> &mut Self {
+        if !members.is_empty() {
+            self.comma();
+            self.out.extend_from_slice(members.as_bytes());
         }
         self
     }
@@ -83,13 +87,22 @@ impl<'a> ObjectWriter<'a> {
     pub fn end(self) {
         self.out.push(b'}');
     }
+
+    fn comma(&mut self) {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+    }
 }
 
 /// Opens a message: its object with the member `jsonrpc`.
 pub(crate) fn message(out: &mut Vec<u8>) -> ObjectWriter<'_> {
-    let mut object = ObjectWriter::new(out);
-    object.string("jsonrpc", "2.0");
-    object
+    out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    ObjectWriter {
+        out,
+        is_empty: false,
+    }
 }
 
 /// Closes a message and its line.
@@ -207,19 +220,29 @@ pub(crate) fn push_u_escape(out: &mut Vec<u8>, unit: u16) {
     out.extend_from_slice(&[b'\\', b'u', digit(12), digit(8), digit(4), digit(0)]);
 }
 
-/// Where the first byte stands that must be escaped. Looks at sixteen at a time, which compilers turn
-/// into vector instructions.
+/// Where the first byte stands that must be escaped.
 fn find_escape(bytes: &[u8]) -> Option<usize> {
-    let is_special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    let mut skipped = 0;
-    for block in bytes.chunks_exact(16) {
-        if block.iter().fold(false, |any, byte| any | is_special(byte)) {
-            break;
-        }
-        skipped += 16;
-    }
+    // Most texts are printable ASCII to their end.
+    let plain = plain_len(bytes, 0);
+    let rest = bytes.get(plain..).filter(|rest| !rest.is_empty())?;
+    let skipped = plain + plain_blocks(rest);
     let rest = bytes.get(skipped..)?;
     rest.iter()
-        .position(is_special)
+        .position(needs_escape)
         .map(|offset| skipped + offset)
+}
+
+/// The length of the blocks of sixteen bytes at the start that hold nothing to be escaped, which
+/// compilers look at with vector instructions.
+fn plain_blocks(bytes: &[u8]) -> usize {
+    let is_plain = |block: &&[u8]| {
+        !block
+            .iter()
+            .fold(false, |any, byte| any | needs_escape(byte))
+    };
+    16 * bytes.chunks_exact(16).take_while(is_plain).count()
+}
+
+const fn needs_escape(byte: &u8) -> bool {
+    *byte < 0x20 || *byte == b'"' || *byte == b'\\'
 }

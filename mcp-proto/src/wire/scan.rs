@@ -44,6 +44,24 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
+    /// Reads an array that comes next. `element` is called before each element and reads it.
+    #[inline]
+    pub(crate) fn array(&mut self, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.eat(b'[')?;
+        if self.peek() != Some(b']') {
+            loop {
+                element(self)?;
+                match self.peek()? {
+                    b',' => self.at += 1,
+                    b']' => break,
+                    _ => return None,
+                }
+            }
+        }
+        self.at += 1;
+        Some(())
+    }
+
     /// Reads any value that comes next.
     #[inline]
     pub(crate) fn value(&mut self) -> Option<&'a RawValue> {
@@ -152,29 +170,40 @@ impl<'a> Cursor<'a> {
 
 /// How many bytes from here on are printable ASCII other than `"` and `\`.
 ///
-/// Eight at a time: subtracting and adding in every lane of a word sets the lane's highest bit where the
-/// byte is special. A carry can only disturb lanes after one that is.
+/// Eight at a time; the last ones are looked at together with some before them, which are known.
 #[inline]
 pub(crate) fn plain_len(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES << 7;
     let rest = bytes.get(from..).unwrap_or_default();
     let mut length = 0;
     while let Some(word) = rest.get(length..).and_then(<[u8]>::first_chunk) {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * 0x22);
-        let backslash = word ^ (ONES * 0x5c);
-        let special = (word.wrapping_sub(ONES * 0x20) & !word)
-            | (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | word.wrapping_add(ONES)
-            | word;
-        if special & HIGH != 0 {
-            return length + (special & HIGH).trailing_zeros() as usize / 8;
+        if let Some(place) = first_special(*word) {
+            return length + place;
         }
         length += 8;
     }
-    let tail = rest.get(length..).unwrap_or_default();
+    if let Some(word) = rest.last_chunk() {
+        return first_special(*word).map_or(rest.len(), |place| rest.len() - 8 + place);
+    }
     let is_plain = |byte: &u8| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\');
-    length + tail.iter().take_while(|byte| is_plain(byte)).count()
+    rest.iter().take_while(|byte| is_plain(byte)).count()
+}
+
+/// The place of the first byte that is special.
+///
+/// Subtracting and adding in every lane of a word sets the lane's highest bit where the byte is special.
+/// A carry can only disturb lanes after one that is.
+#[inline]
+fn first_special(word: [u8; 8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(word);
+    let quote = word ^ (ONES * 0x22);
+    let backslash = word ^ (ONES * 0x5c);
+    let special = (word.wrapping_sub(ONES * 0x20) & !word)
+        | (quote.wrapping_sub(ONES) & !quote)
+        | (backslash.wrapping_sub(ONES) & !backslash)
+        | word.wrapping_add(ONES)
+        | word;
+    let special = special & HIGH;
+    (special != 0).then(|| special.trailing_zeros() as usize / 8)
 }
