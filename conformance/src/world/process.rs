@@ -272,9 +272,11 @@ impl Process {
     fn collect(&mut self) {
         while let Some(output) = self.server.as_mut().and_then(FakeServer::poll_output) {
             match output {
-                Output::Stdout(bytes) if self.output_open => {
-                    self.stdout.push_back(Chunk::Bytes(bytes));
-                }
+                // What is written before the other side reads comes as one.
+                Output::Stdout(mut bytes) if self.output_open => match self.stdout.back_mut() {
+                    Some(Chunk::Bytes(waiting)) => waiting.append(&mut bytes),
+                    _ => self.stdout.push_back(Chunk::Bytes(bytes)),
+                },
                 Output::Stderr(bytes) => self.stderr.push_back(bytes),
                 Output::Exit(code) => self.end(Exit::Code(code)),
                 Output::StopReading => self.stop_reading(Reading::Stopped),
