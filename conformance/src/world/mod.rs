@@ -16,13 +16,13 @@ mod transcript;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{Hash as _, Hasher};
+use std::hash::Hasher;
 
 use mcp_fake_server::Script;
 use mcp_proto::wire::Json;
 use mcp_proto::{
-    Action, Client, Config, Duration, Ended, Event, Exit, Identity, Instant, LinkId, News,
-    Operation, OperationId, PeerId, Request,
+    Client, Config, Duration, Ended, Identity, Instant, LinkId, News, Operation, OperationId,
+    Request,
 };
 
 pub use breach::{Breach, Rule};
@@ -32,8 +32,8 @@ pub use transcript::{abbreviate, news as show_news, outcome as show_outcome};
 
 use border::Border;
 use breach::Broken;
-use journal::{Journal, Way};
-use process::{Chunk, Control, LANES, Lane, Process};
+use journal::Journal;
+use process::Process;
 
 /// How the servers' output is cut into reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

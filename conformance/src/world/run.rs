@@ -7,7 +7,7 @@ use mcp_proto::{Action, Duration, Event, Exit, Instant, LinkId, News, PeerId};
 use super::breach::Rule;
 use super::journal::Way;
 use super::process::{Chunk, Control, LANES, Lane, Process};
-use super::{Choice, Splits, World, abbreviate, millis, pick, show_news};
+use super::{Choice, Splits, World, millis, pick, show_news};
 
 impl World {
     /// Lets one thing happen: something arrives, or else time passes to the next moment at which
