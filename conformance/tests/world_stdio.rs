@@ -60,10 +60,7 @@ fn banners_do_not_degrade() {
 #[test]
 fn byte_order_mark_and_line_ends_are_accepted() {
     let steps = r#"[{"on":"server/discover"},{"raw":"\ufeff"},"«GOOD_DISCOVER»\r",{"on":"tools/call"},{"raw":"\r\n\n  \n"},"«OK_RESULT»\r"]"#;
-    let mut world = probe(
-        allowed("srv"),
-        &steps.replace("«OK_RESULT»\\r", "«OK_RESULT»\\r"),
-    );
+    let mut world = probe(allowed("srv"), steps);
     let list = run(&mut world, Operation::new(Request::ListTools).on("srv"));
     assert!(matches!(list.outcome, mcp_proto::Outcome::Complete(_)));
     assert_eq!(call(&mut world).text(), "ok");
