@@ -258,6 +258,34 @@ fn subscriptions_take_no_place_in_flight() {
     close(world);
 }
 
+/// R7, R12: a version error inline is retried once, with a new id and the same `_meta`.
+#[test]
+fn a_version_error_inline_is_retried_once() {
+    let refusal = r#""{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":-32022,\"message\":\"v\",\"data\":{\"supported\":[\"2026-07-28\"]}}}""#;
+    let refuse = format!(r#"{{"on":"tools/call"}},{refusal}"#);
+    let mut world = modern(&format!(
+        r#"[{refuse},{{"on":"tools/call"}},"«OK_RESULT»",{refuse},{refuse}]"#
+    ));
+    assert_eq!(call(&mut world).text(), "ok");
+    assert_fails(&mut world, echo(), ErrorKind::Rpc, Ran::No);
+    let sent = close(world).sent_to("srv");
+    let calls: Vec<(u64, String)> = sent
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|message| message["method"] == "tools/call")
+        .map(|message| {
+            (
+                message["id"].as_u64().unwrap(),
+                message["params"].to_string(),
+            )
+        })
+        .collect();
+    assert_eq!(calls.len(), 4);
+    assert_eq!(calls[0].1, calls[1].1);
+    assert_eq!(calls[2].1, calls[3].1);
+    assert!(calls.windows(2).all(|pair| pair[0].0 < pair[1].0));
+}
+
 /// R81: two calls whose answers come in the other order each get their own.
 #[test]
 fn answers_out_of_order_reach_their_callers() {

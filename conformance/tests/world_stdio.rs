@@ -166,6 +166,34 @@ fn every_violation_fails_its_call_at_once_and_no_other() {
     }
 }
 
+/// R61: the first reason sticks, whatever else is broken later.
+#[test]
+fn the_first_violation_sticks() {
+    let mut world = modern(
+        r#"[{"on":"tools/call"},"{\"jsonrpc\":\"2.0\",\"id\":$ID}",
+            {"on":"tools/call"},"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":7}"]"#,
+    );
+    for _ in 0..2 {
+        assert_fails(&mut world, echo(), ErrorKind::SchemaViolation, Ran::Maybe);
+        assert_eq!(degraded(&world), Some(Violation::NeitherResultNorError));
+    }
+    assert_eq!(counters(&world).violations, 2);
+    close(world);
+}
+
+/// R61: calls to a degraded peer are refused where the configuration says so, before anything is sent.
+#[test]
+fn a_degraded_peer_can_be_refused() {
+    let mut world = modern_with(
+        |peer| peer.refuse_degraded = true,
+        r#"[{"on":"tools/call"},"{\"jsonrpc\":\"2.0\",\"id\":$ID}"]"#,
+    );
+    assert_fails(&mut world, echo(), ErrorKind::SchemaViolation, Ran::Maybe);
+    assert_fails(&mut world, echo(), ErrorKind::Degraded, Ran::No);
+    let sent = close(world).sent_to("srv");
+    assert_eq!(sent.matches(r#""method":"tools/call""#).count(), 1);
+}
+
 /// R61: JSON-RPC errors and `isError` results do not degrade; code, message and data arrive unchanged.
 #[test]
 fn errors_of_the_server_do_not_degrade() {

@@ -269,12 +269,18 @@ impl Process {
         }
     }
 
+    /// Takes what the server wants. What it writes in one go comes as one.
     fn collect(&mut self) {
+        let mut joins = false;
         while let Some(output) = self.server.as_mut().and_then(FakeServer::poll_output) {
             match output {
-                Output::Stdout(bytes) if self.output_open => {
-                    self.stdout.push_back(Chunk::Bytes(bytes));
-                }
+                Output::Stdout(mut bytes) if self.output_open => match self.stdout.back_mut() {
+                    Some(Chunk::Bytes(waiting)) if joins => waiting.append(&mut bytes),
+                    _ => {
+                        self.stdout.push_back(Chunk::Bytes(bytes));
+                        joins = true;
+                    }
+                },
                 Output::Stderr(bytes) => self.stderr.push_back(bytes),
                 Output::Exit(code) => self.end(Exit::Code(code)),
                 Output::StopReading => self.stop_reading(Reading::Stopped),

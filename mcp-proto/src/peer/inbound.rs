@@ -38,6 +38,9 @@ impl Peer {
             && let Some(line) = lines.next()
         {
             self.on_line(line, now);
+            // What follows is judged as if it had come later: by then this would have been written.
+            self.pump(now);
+            self.flush_link();
         }
         drop(lines);
         if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {

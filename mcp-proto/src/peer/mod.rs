@@ -387,15 +387,19 @@ impl Peer {
 
     /// Hands out what can be written and names the next deadline.
     fn flush(&mut self) {
-        if let Some(link) = &mut self.link {
-            link.flush(&mut self.actions);
-        }
+        self.flush_link();
         // With many operations the earliest deadline is only kept as a lower bound until it passes:
         // looking at all of them for each message would cost more than an early wake-up.
         if self.operations.len() <= FEW || self.wake.is_none() {
             self.rearm();
         } else if let Some(deadline) = self.own_deadline() {
             self.arm(deadline);
+        }
+    }
+
+    fn flush_link(&mut self) {
+        if let Some(link) = &mut self.link {
+            link.flush(&mut self.actions);
         }
     }
 

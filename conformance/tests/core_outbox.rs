@@ -1,0 +1,251 @@
+//! What waits for write credit, fact by fact (R13, R40, R42, R81).
+
+use mcp_proto::wire::Json;
+use mcp_proto::{
+    Action, Client, Config, Duration, Ended, ErrorKind, Event, Exit, Identity, Instant, LinkId,
+    News, Operation, Options, Outcome, PeerConfig, PeerId, Ran, Request,
+};
+use serde_json::Value;
+
+const LINK: LinkId = LinkId {
+    peer: PeerId::new(0),
+    serial: 1,
+};
+
+/// A client of one peer that is driven by hand.
+struct Hand {
+    client: Client,
+    now: Instant,
+    ended: Vec<Ended>,
+    progress: usize,
+}
+
+impl Hand {
+    fn new(allow_legacy: bool) -> Self {
+        let mut peer = PeerConfig::stdio("srv", "srv", Vec::<String>::new());
+        peer.allow_legacy = allow_legacy;
+        peer.limits.line_bytes = 1 << 16;
+        let config = Config::new(vec![peer]).pin(&mut |_| None, &mut |_| Some("/bin/srv".into()));
+        let mut client = Client::new(config, Identity::default(), Instant::ZERO);
+        client.connect(Instant::ZERO);
+        let mut hand = Self {
+            client,
+            now: Instant::ZERO,
+            ended: Vec::new(),
+            progress: 0,
+        };
+        hand.tell(Event::LinkOpened { link: LINK });
+        hand
+    }
+
+    /// A modern peer with the tool `echo`, everything written.
+    fn modern() -> Self {
+        let mut hand = Self::new(false);
+        hand.say(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+        hand.written();
+        hand.say(r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{}}]}}"#);
+        hand.written();
+        hand
+    }
+
+    /// Tells a fact; gives the messages that are written in return.
+    fn tell(&mut self, event: Event<'_>) -> Vec<Value> {
+        self.client.handle(event, self.now);
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(action) = self.client.poll_action() {
+            match action {
+                Action::Write { bytes, .. } => {
+                    let lines = bytes
+                        .split(|byte| *byte == b'\n')
+                        .filter(|line| !line.is_empty());
+                    messages
+                        .extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+                }
+                Action::Deliver(News::Ended(ended)) => self.ended.push(*ended),
+                Action::Deliver(News::Progress { .. }) => self.progress += 1,
+                _ => {}
+            }
+        }
+        messages
+    }
+
+    fn say(&mut self, line: &str) -> Vec<Value> {
+        let bytes = format!("{line}\n");
+        self.tell(Event::LinkData {
+            link: LINK,
+            bytes: bytes.as_bytes(),
+        })
+    }
+
+    fn written(&mut self) -> Vec<Value> {
+        self.tell(Event::LinkWritten {
+            link: LINK,
+            spent: Vec::new(),
+        })
+    }
+
+    fn echo(&mut self) -> Vec<Value> {
+        let call = Operation::call("echo", Json::parse("{}").ok()).on("srv");
+        let call = call.with(Options {
+            progress: true,
+            ..Options::default()
+        });
+        self.client.submit(call, self.now).unwrap();
+        self.drain()
+    }
+
+    fn wait(&mut self, span: Duration) -> Vec<Value> {
+        self.now = self.now + span;
+        self.tell(Event::TimePassed)
+    }
+
+    fn last_error(&self) -> Option<(ErrorKind, Ran)> {
+        match &self.ended.last()?.outcome {
+            Outcome::Failed(error) => Some((error.kind(), error.ran)),
+            _ => None,
+        }
+    }
+}
+
+fn methods(messages: &[Value]) -> Vec<&str> {
+    messages
+        .iter()
+        .filter_map(|message| message["method"].as_str())
+        .collect()
+}
+
+/// R13, R15: a handshake that was not written by the time the server proves modern never is.
+#[test]
+fn an_unwritten_handshake_is_taken_back() {
+    let mut hand = Hand::new(true);
+    // The probe is stuck in the pipe: the handshake has to wait.
+    assert!(hand.wait(Duration::from_secs(10)).is_empty());
+    hand.say(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+    assert_eq!(methods(&hand.written()), ["tools/list"]);
+}
+
+/// R81: what was not written cannot be answered, however well its id is guessed: it is written after
+/// all, and its own answer counts.
+#[test]
+fn an_unwritten_request_cannot_be_answered() {
+    for guess in [
+        r#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":4}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}"#,
+    ] {
+        let mut hand = Hand::modern();
+        assert_eq!(methods(&hand.echo()), ["tools/call"]);
+        assert!(hand.echo().is_empty());
+        hand.say(guess);
+        assert!(
+            hand.ended.is_empty() && hand.progress == 0,
+            "{guess}: {:?}",
+            hand.ended
+        );
+        assert_eq!(methods(&hand.written()), ["tools/call"]);
+        hand.say(r#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[]}}"#);
+        assert!(
+            matches!(hand.ended[0].outcome, Outcome::Complete(_)),
+            "{guess}"
+        );
+    }
+}
+
+/// R1: a line over the limit concerns no request that was not written.
+#[test]
+fn an_unwritten_request_is_not_hit_by_a_long_line() {
+    let mut hand = Hand::modern();
+    hand.echo();
+    hand.echo();
+    hand.say(&format!(
+        r#"{{"jsonrpc":"2.0","id":4,"result":{{"x":"{}"}}}}"#,
+        "x".repeat(70_000)
+    ));
+    assert!(hand.ended.is_empty());
+}
+
+/// R90, R34: when the link is lost, what was not written was not executed.
+#[test]
+fn the_loss_tells_written_from_unwritten() {
+    let mut hand = Hand::modern();
+    hand.echo();
+    hand.echo();
+    hand.tell(Event::LinkEnded { link: LINK });
+    hand.tell(Event::LinkExited {
+        link: LINK,
+        exit: Exit::Code(1),
+    });
+    let rans: Vec<Ran> = hand
+        .ended
+        .iter()
+        .map(|ended| match &ended.outcome {
+            Outcome::Failed(error) => error.ran,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(rans, [Ran::Maybe, Ran::No]);
+    assert_eq!(hand.last_error(), Some((ErrorKind::Closed, Ran::No)));
+}
+
+/// R90: one sign of the end is acted upon in time, however many operations there are.
+#[test]
+fn the_wait_for_the_second_sign_is_short_with_many_operations() {
+    for count in [1, 8, 9, 50] {
+        let mut hand = Hand::modern();
+        for _ in 0..count {
+            hand.echo();
+        }
+        hand.tell(Event::LinkEnded { link: LINK });
+        let due = hand.client.poll_timeout().unwrap();
+        assert!(
+            due.since(hand.now) <= Duration::from_secs(1),
+            "{count}: {due}"
+        );
+        hand.wait(due.since(hand.now));
+        assert_eq!(hand.ended.len(), count);
+    }
+}
+
+/// R1: an older server that floods requests and does not read is answered within bounds.
+#[test]
+fn answers_that_nobody_reads_are_bounded() {
+    let mut hand = Hand::new(true);
+    hand.say(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":""}}"#);
+    hand.written();
+    hand.say(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}"#);
+    for _ in 0..10_000 {
+        hand.say(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+    }
+    let mut bytes = 0;
+    loop {
+        let messages = hand.written();
+        if messages.is_empty() {
+            break;
+        }
+        bytes += messages
+            .iter()
+            .map(|message| message.to_string().len())
+            .sum::<usize>();
+    }
+    assert!(((1 << 15)..(1 << 17)).contains(&bytes), "{bytes}");
+    let dropped = hand.client.diagnoses()[0].counters.dropped_requests;
+    assert!(dropped > 5_000, "{dropped}");
+}
+
+/// R40: a subscription that was not written ends silently.
+#[test]
+fn an_unwritten_subscription_ends_silently() {
+    let mut hand = Hand::modern();
+    hand.echo();
+    let listen = Operation::new(Request::Listen).on("srv");
+    let listen = hand.client.submit(listen, hand.now).unwrap();
+    hand.client.finish(listen, hand.now);
+    assert!(hand.drain().is_empty());
+    assert!(hand.written().is_empty());
+    assert_eq!(hand.ended.len(), 1);
+}
