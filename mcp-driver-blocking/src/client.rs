@@ -19,8 +19,8 @@ use mcp_proto::{
 use serde::Serialize;
 
 use crate::engine::{Owner, State};
+use crate::operation::{Listener, Pending};
 use crate::sys::{self, Pair};
-use crate::waiting::{Listener, Pending};
 
 /// A client of any number of servers: a handle that can be cloned and used from any thread.
 ///
