@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# Drivers stay thin: at most 600 lines of code each, without tests and binaries (law 4).
+# Drivers stay thin (law 4): at most 600 lines of code each that move bytes, start processes and keep the
+# clock, without tests and binaries. What grows beyond that is policy and belongs into the core.
+#
+# Counted apart, with a limit of its own, is the public face: lib.rs, client.rs and operation.rs hold the
+# handles, whose methods hand one operation each to the core and nothing else. `elsewhere.rs` of the
+# blocking driver counts with neither: it says in the place of every function that the platform is not
+# supported, and performs nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
-limit=1150
+limit=600
+face_limit=300
 fat=
 for driver in mcp-driver-tokio mcp-driver-blocking; do
-    code=$(code_of "$driver/src" | sed "\\#^$driver/src/bin/#d")
-    lines=$(sed '/^$/d' <<<"$code" | wc -l)
-    needs drivers "$driver has no code yet" test "$lines" -gt 0
+    code=$(code_of "$driver/src" | sed "\\#^$driver/src/\(bin/\|elsewhere\.rs:\)#d")
+    all=$(sed '/^$/d' <<<"$code" | wc -l)
+    needs drivers "$driver has no code yet" test "$all" -gt 0
     cut -d : -f 1 <<<"$code" | sort | uniq -c
-    echo "$driver: $lines of at most $limit lines"
-    ((lines <= limit)) || fat+=" $driver"
+    face=$(grep -cE "^$driver/src/(lib|client|operation)\.rs:" <<<"$code" || true)
+    lines=$((all - face))
+    echo "$driver: $lines of at most $limit lines, and a face of $face of at most $face_limit"
+    ((lines <= limit && face <= face_limit)) || fat+=" $driver"
 done
-[[ -z $fat ]] || fail "more than $limit lines of code:$fat; what of it is policy belongs into the core"
+[[ -z $fat ]] || fail "too much code:$fat; what of it is policy belongs into the core"

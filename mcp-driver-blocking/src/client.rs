@@ -1,7 +1,6 @@
 //! The client handle.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::Metadata;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use mcp_proto::{
 use serde::Serialize;
 
 use crate::engine::{Owner, State};
+use crate::operation::{Listener, Pending};
 use crate::sys::{self, Pair};
-use crate::waiting::{Listener, Pending};
 
 /// A client of any number of servers: a handle that can be cloned and used from any thread.
 ///
@@ -317,10 +316,14 @@ impl ClientBuilder {
 
 /// The absolute path of a file that can be executed.
 fn executable(path: &str) -> Option<String> {
-    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
+    let metadata = Path::new(path).metadata().ok()?;
     #[cfg(unix)]
-    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
-        return None;
-    }
-    std::path::absolute(path).ok()?.to_str().map(Into::into)
+    let runs = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let runs = true;
+    let absolute = std::path::absolute(path).ok()?;
+    absolute
+        .to_str()
+        .filter(|_| runs && metadata.is_file())
+        .map(Into::into)
 }

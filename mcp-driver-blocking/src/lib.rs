@@ -33,6 +33,7 @@
 
 mod client;
 mod engine;
+mod operation;
 #[cfg(not(unix))]
 #[path = "elsewhere.rs"]
 mod sys;
@@ -42,7 +43,6 @@ mod sys;
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
-mod waiting;
 
 pub use client::{Client, ClientBuilder};
 pub use mcp_proto::{
@@ -50,4 +50,4 @@ pub use mcp_proto::{
     Notification, Operation, OperationId, Options, Outcome, ProgressUpdate, Reply, Report, Request,
     ToolCall, error, types, wire::Json,
 };
-pub use waiting::{Listener, Pending};
+pub use operation::{Listener, Pending};

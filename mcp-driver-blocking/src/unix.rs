@@ -223,10 +223,8 @@ pub(crate) fn poll(
     let mut fds = Vec::with_capacity(watches.len() + 1);
     fds.push(PollFd::new(&waker.reader, PollFlags::IN));
     fds.extend(watches.iter().map(|(_, half, fd)| {
-        let flags = match half {
-            Half::Input => PollFlags::OUT,
-            Half::Output | Half::Errors => PollFlags::IN,
-        };
+        let out = *half == Half::Input;
+        let flags = if out { PollFlags::OUT } else { PollFlags::IN };
         PollFd::from_borrowed_fd(fd.as_fd(), flags)
     }));
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());

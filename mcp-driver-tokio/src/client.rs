@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::fs::Metadata;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -290,12 +289,16 @@ impl fmt::Debug for ClientBuilder {
 
 /// The absolute path of a file that can be executed.
 fn executable(path: &str) -> Option<String> {
-    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
+    let metadata = Path::new(path).metadata().ok()?;
     #[cfg(unix)]
-    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
-        return None;
-    }
-    std::path::absolute(path).ok()?.to_str().map(Into::into)
+    let runs = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let runs = true;
+    let absolute = std::path::absolute(path).ok()?;
+    absolute
+        .to_str()
+        .filter(|_| runs && metadata.is_file())
+        .map(Into::into)
 }
 
 #[cfg(test)]

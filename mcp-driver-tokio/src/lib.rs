@@ -26,11 +26,11 @@
 //! name:
 //!
 //! ```no_run
-//! # use mcp_driver_tokio::{Client, Config};
-//! # async fn example(config: Config) {
+//! # use mcp_driver_tokio::{Client, Config, Identity};
+//! # async fn example(config: Config, identity: Identity) {
 //! let (ours, theirs) = tokio::io::duplex(64 * 1024);
 //! let client = Client::builder(config)
-//!     .client_info(serde_json::json!({"name": "editor", "version": "1.4.0"}))
+//!     .identity(identity)
 //!     .stream("embedded", ours)
 //!     .start();
 //! # drop(theirs);

@@ -365,7 +365,7 @@ pub struct Ended {
 }
 
 /// The three ways of ending. A cancelled operation has failed with
-/// [`Cause::Cancelled`](crate::error::Cause::Cancelled).
+/// [`Cause::Cancelled`].
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // boxed where it is queued
 pub enum Outcome {
