@@ -25,7 +25,10 @@ impl Hand {
         let mut peer = PeerConfig::stdio("srv", "srv", Vec::<String>::new());
         peer.allow_legacy = allow_legacy;
         peer.limits.line_bytes = 1 << 16;
-        let config = Config::new(vec![peer]).pin(&mut |_| None, &mut |_| Some("/bin/srv".into()));
+        let config = Config::new(vec![peer]).pin(
+            &mut |name| (name == "PATH").then(|| "/bin".into()),
+            &mut |_| Some("/bin/srv".into()),
+        );
         let mut client = Client::new(config, Identity::default(), Instant::ZERO);
         client.connect(Instant::ZERO);
         let mut hand = Self {

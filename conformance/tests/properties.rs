@@ -258,7 +258,7 @@ proptest! {
         peer.limits.notifications = 4;
         peer.limits.stderr_tail_bytes = 256;
         peer.limits.noise_tail_bytes = 256;
-        let pinned = Config::new(vec![peer]).pin(&mut |_| None, &mut |_| Some("/bin/a".into()));
+        let pinned = Config::new(vec![peer]).pin(&mut |name| (name == "PATH").then(|| "/bin".into()), &mut |_| Some("/bin/a".into()));
         let (mut client, now) = (Client::new(pinned, Identity::default(), Instant::ZERO), Instant::ZERO);
         let link = LinkId { peer: PeerId::new(0), serial: 1 };
         client.connect(now);

@@ -177,6 +177,16 @@ pub enum Cause {
         /// The nearest existing name.
         suggestion: Option<String>,
     },
+    /// No peer lists a resource or prompt of this name; a kind of "tool not found".
+    #[error("no server lists a {what} named {name:?}{}", Suggestion(.suggestion))]
+    NotListed {
+        /// `resource` or `prompt`.
+        what: &'static str,
+        /// The URI or name that was asked for.
+        name: String,
+        /// The nearest existing one.
+        suggestion: Option<String>,
+    },
     /// The peer's manifest does not hold the tool (R20); a kind of "tool not found".
     #[error("tool {tool:?} is not in the manifest {manifest_digest}")]
     CapabilityMissing {
@@ -305,7 +315,7 @@ impl Error {
             Cause::Limit { .. } => ErrorKind::Limit,
             Cause::Version { .. } => ErrorKind::Version,
             Cause::LegacyNotAllowed { .. } => ErrorKind::LegacyNotAllowed,
-            Cause::ToolNotFound { .. } => ErrorKind::ToolNotFound,
+            Cause::NotListed { .. } | Cause::ToolNotFound { .. } => ErrorKind::ToolNotFound,
             Cause::CapabilityMissing { .. } => ErrorKind::CapabilityMissing,
             Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
             Cause::Unavailable { .. } => ErrorKind::Unavailable,
@@ -329,7 +339,7 @@ impl Error {
     pub const fn is_tool_not_found(&self) -> bool {
         matches!(
             self.cause,
-            Cause::ToolNotFound { .. } | Cause::CapabilityMissing { .. }
+            Cause::ToolNotFound { .. } | Cause::CapabilityMissing { .. } | Cause::NotListed { .. }
         )
     }
 }

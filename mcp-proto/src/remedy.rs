@@ -53,6 +53,9 @@ impl Cause {
                 ),
                 None => "List the tools with `mcp-harness tools`.".to_owned(),
             },
+            Self::NotListed { what, .. } => format!(
+                "List what there is with `mcp-harness {what}s`, or name the server: <server>/<{what}>."
+            ),
             Self::CapabilityMissing { .. } => {
                 "List the peer's tools with `mcp-harness tools`; if it \
                  hides some of them on purpose, set \"validateCapabilities\": false for it."
@@ -164,6 +167,11 @@ mod tests {
             },
             not_found(None),
             not_found(Some("search")),
+            Cause::NotListed {
+                what: "resource",
+                name: "file:///x".into(),
+                suggestion: None,
+            },
             Cause::CapabilityMissing {
                 tool: "rm".into(),
                 manifest_digest: "4f53cda1".into()

@@ -10,7 +10,8 @@ use crate::catalog::Catalog;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Ended, Listed, Notification, Operation, Options, Outcome, Reply, Request};
-use crate::time::Instant;
+use crate::peer::Peer;
+use crate::time::{Duration, Instant};
 
 /// What the parts are for.
 #[derive(Debug)]
@@ -20,7 +21,10 @@ enum Purpose {
     /// Listening to all.
     Listen,
     /// The owner of a resource or prompt.
-    Route(Operation),
+    Route {
+        operation: Operation,
+        started: Instant,
+    },
 }
 
 /// An operation whose parts are under way.
@@ -30,6 +34,10 @@ pub(super) struct Gathering {
     outstanding: usize,
     replies: Vec<(PeerId, Reply)>,
     notifications: u64,
+    /// Why the first of the parts that failed did.
+    failure: Option<Error>,
+    /// The application has heard enough.
+    finished: bool,
     /// What came of parts that have ended and was not taken.
     unread: Vec<Notification>,
 }
@@ -43,14 +51,55 @@ impl Gathering {
         self.unread.extend(unread);
     }
 
+    pub(super) const fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Listening goes on until the application has heard enough, whatever becomes of single servers.
+    const fn is_complete(&self) -> bool {
+        self.outstanding == 0 && (self.finished || !self.is_listening())
+    }
+
     pub(super) const fn is_listening(&self) -> bool {
         matches!(self.purpose, Purpose::Listen)
     }
 }
 
 impl Client {
-    /// Finds the peer of an operation under canonical names. All peers have settled.
+    /// Finds the peer of an operation under canonical names. All peers have settled. A tool that nobody
+    /// has may be one of a peer whose listing failed: that one is asked again first.
     pub(super) fn route(
+        &mut self,
+        id: OperationId,
+        mut operation: Operation,
+        call_index: Option<u64>,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let Request::CallTool(call) = &mut operation.request else {
+            return self.route_once(id, operation, call_index, now);
+        };
+        match self.names.resolve(&self.peers, &mut call.tool) {
+            Ok(peer) => self.hand_over(id, peer, operation, call_index, now),
+            Err(error) if error.is_tool_not_found() && self.retry_listings(now) => {
+                self.postpone(id, operation, call_index);
+                self.drain_all();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the manifests again that could not be read; `false` when there are none.
+    fn retry_listings(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for peer in &mut self.peers {
+            any |= peer.retry_listing(now);
+        }
+        any
+    }
+
+    /// The same, with what is known now.
+    pub(super) fn route_once(
         &mut self,
         id: OperationId,
         mut operation: Operation,
@@ -68,24 +117,26 @@ impl Client {
             | Request::ListResourceTemplates
             | Request::ListPrompts => {
                 let (request, options) = (operation.request, operation.options);
-                self.gather(id, Purpose::List(request.clone()), &request, &options, now);
+                let peers = self.usable_peers();
+                self.gather(
+                    id,
+                    Purpose::List(request.clone()),
+                    peers,
+                    &request,
+                    &options,
+                    now,
+                );
             }
             Request::Listen => {
                 let options = operation.options;
-                self.gather(id, Purpose::Listen, &Request::Listen, &options, now);
+                let peers = self.usable_peers();
+                self.gather(id, Purpose::Listen, peers, &Request::Listen, &options, now);
             }
-            Request::ReadResource { .. } | Request::GetPrompt { .. } => {
-                let list = match operation.request {
-                    Request::GetPrompt { .. } => Request::ListPrompts,
-                    _ => Request::ListResources,
-                };
-                // What belongs to the operation itself goes with no other (R30).
-                let options = Options {
-                    idle_timeout: operation.options.idle_timeout,
-                    absolute_timeout: operation.options.absolute_timeout,
-                    ..Options::default()
-                };
-                self.gather(id, Purpose::Route(operation), &list, &options, now);
+            Request::ReadResource { uri: name } | Request::GetPrompt { name, .. } => {
+                if let Some(peer) = self.owner_by_prefix(name) {
+                    return self.hand_over(id, peer, operation, None, now);
+                }
+                return self.find_owner(id, operation, now);
             }
             Request::Complete { .. } => {
                 let mut ready = self.peers.iter().filter(|peer| peer.is_ready());
@@ -101,31 +152,84 @@ impl Client {
         Ok(())
     }
 
-    /// Starts the same request on every peer that is ready.
+    /// The peer that a qualified name names; the prefix is taken off.
+    fn owner_by_prefix(&self, name: &mut String) -> Option<PeerId> {
+        let (peer, own) = name.split_once('/')?;
+        let peer = *self.by_name.get(peer)?;
+        *name = own.into();
+        Some(peer)
+    }
+
+    /// Finds the owner of a resource or prompt by the lists of those that may have it.
+    fn find_owner(
+        &mut self,
+        id: OperationId,
+        operation: Operation,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let list = match operation.request {
+            Request::GetPrompt { .. } => Request::ListPrompts,
+            _ => Request::ListResources,
+        };
+        let usable = || self.peers.iter().filter(|peer| peer.is_usable());
+        let declaring: Vec<PeerId> = usable()
+            .filter(|peer| peer.declares(&list))
+            .map(Peer::id)
+            .collect();
+        let peers = if declaring.is_empty() {
+            usable().map(Peer::id).collect()
+        } else {
+            declaring
+        };
+        if let [peer] = *peers {
+            return self.hand_over(id, peer, operation, None, now);
+        }
+        // What belongs to the operation itself goes with no other (R30).
+        let options = Options {
+            idle_timeout: operation.options.idle_timeout,
+            absolute_timeout: operation.options.absolute_timeout,
+            total_timeout: operation.options.total_timeout,
+            ..Options::default()
+        };
+        let purpose = Purpose::Route {
+            operation,
+            started: now,
+        };
+        self.gather(id, purpose, peers, &list, &options, now);
+        Ok(())
+    }
+
+    /// Every peer that can be asked.
+    fn usable_peers(&self) -> Vec<PeerId> {
+        self.peers
+            .iter()
+            .filter(|peer| peer.is_usable())
+            .map(Peer::id)
+            .collect()
+    }
+
+    /// Starts the same request on these peers.
     fn gather(
         &mut self,
         id: OperationId,
         purpose: Purpose,
+        peers: Vec<PeerId>,
         request: &Request,
         options: &Options,
         now: Instant,
     ) {
-        let ready: Vec<PeerId> = self
-            .peers
-            .iter()
-            .filter(|peer| peer.is_ready())
-            .map(crate::peer::Peer::id)
-            .collect();
         let gathering = Gathering {
             purpose,
-            outstanding: ready.len(),
+            outstanding: peers.len(),
+            failure: None,
+            finished: false,
             replies: Vec::new(),
             notifications: 0,
             unread: Vec::new(),
         };
         self.entries
             .insert(id, Entry::Gathering(Box::new(gathering)));
-        for peer in ready {
+        for peer in peers {
             let part = self.next_operation();
             let submitted = self
                 .peer_mut(peer)
@@ -137,9 +241,7 @@ impl Client {
                 Some(Err(_)) | None => self.count_part(id),
             }
         }
-        for peer in 0..self.peers.len() {
-            self.drain_peer(PeerId::new(u32::try_from(peer).unwrap_or(u32::MAX)));
-        }
+        self.drain_all();
         self.complete_gathering(id);
     }
 
@@ -158,15 +260,18 @@ impl Client {
                     gathering.notifications = gathering.notifications.saturating_add(notifications);
                 }
                 Outcome::Complete(reply) => gathering.replies.push((peer, reply)),
-                Outcome::InputRequired(_) | Outcome::Failed(_) => {}
+                Outcome::Failed(error) => {
+                    gathering.failure.get_or_insert(error);
+                }
+                Outcome::InputRequired(_) => {}
             }
         }
         self.complete_gathering(of);
     }
 
-    fn complete_gathering(&mut self, id: OperationId) {
+    pub(super) fn complete_gathering(&mut self, id: OperationId) {
         match self.entries.get(&id) {
-            Some(Entry::Gathering(gathering)) if gathering.outstanding == 0 => {}
+            Some(Entry::Gathering(gathering)) if gathering.is_complete() => {}
             _ => return,
         }
         let Some(Entry::Gathering(mut gathering)) = self.entries.remove(&id) else {
@@ -179,13 +284,31 @@ impl Client {
                 self.keep_unread(id, gathering.unread);
                 self.end(id, Outcome::Complete(Reply::Listened { notifications }));
             }
-            Purpose::List(list) => {
-                let reply = self.merge(&list, gathering.replies);
-                self.end(id, Outcome::Complete(reply));
-            }
-            Purpose::Route(operation) => {
-                if let Err(error) = self.route_by_list(id, operation, &gathering.replies) {
-                    self.end(id, Outcome::Failed(error));
+            // One that failed is left out; when all did, "nothing" would be the wrong answer.
+            Purpose::List(list) => match (gathering.replies.is_empty(), gathering.failure) {
+                (true, Some(error)) => self.end(id, Outcome::Failed(error)),
+                (true, None) if !self.peers.is_empty() => {
+                    let reason = String::from("no server is; the report says why");
+                    self.end(
+                        id,
+                        Outcome::Failed(Error::general(Cause::Unavailable { reason })),
+                    );
+                }
+                _ => {
+                    let reply = self.merge(&list, gathering.replies);
+                    self.end(id, Outcome::Complete(reply));
+                }
+            },
+            Purpose::Route {
+                mut operation,
+                started,
+            } => {
+                operation.options = remaining(operation.options, self.now.since(started));
+                let routed = self.route_by_list(id, operation, &gathering.replies);
+                if let Err(error) = routed {
+                    // Whoever could not say may be the owner.
+                    let cause = gathering.failure.filter(|_| error.is_tool_not_found());
+                    self.end(id, Outcome::Failed(cause.unwrap_or(error)));
                 }
             }
         }
@@ -193,7 +316,11 @@ impl Client {
 
     /// One list under canonical names, sorted by them.
     fn merge(&self, list: &Request, replies: Vec<(PeerId, Reply)>) -> Reply {
-        let catalog = self.catalog_of(&replies);
+        // Tools have the names under which they are called, also while another peer does not answer.
+        let catalog = match list {
+            Request::ListTools => names::tool_catalog(&self.peers),
+            _ => self.catalog_of(&replies),
+        };
         match list {
             Request::ListResources => {
                 Reply::Resources(merged(replies, &catalog, |reply| match reply {
@@ -236,12 +363,12 @@ impl Client {
         replies: &[(PeerId, Reply)],
     ) -> Result<(), Error> {
         let catalog = self.catalog_of(replies);
-        let name = match &mut operation.request {
-            Request::ReadResource { uri } => uri,
-            Request::GetPrompt { name, .. } => name,
+        let (what, name) = match &mut operation.request {
+            Request::ReadResource { uri } => ("resource", uri),
+            Request::GetPrompt { name, .. } => ("prompt", name),
             _ => return Ok(()),
         };
-        let peer = match names::resolve(&catalog, name) {
+        let peer = match names::resolve(&catalog, name).map_err(|error| of_kind(error, what)) {
             Ok(peer) => peer,
             // A server may serve what it does not list (R20 is about tools only): if there is but one
             // that could, it is asked.
@@ -278,6 +405,28 @@ impl Client {
             self.entries.remove(part);
         }
         parts
+    }
+}
+
+/// The error about a tool as one about a resource or prompt.
+fn of_kind(mut error: Error, what: &'static str) -> Error {
+    if let Cause::ToolNotFound { tool, suggestion } = error.cause {
+        error.cause = Cause::NotListed {
+            what,
+            name: tool,
+            suggestion,
+        };
+    }
+    error
+}
+
+/// What is left of an operation's time after its first part took this long.
+fn remaining(options: Options, elapsed: Duration) -> Options {
+    let less = |limit: Option<Duration>| limit.map(|limit| limit.saturating_sub(elapsed));
+    Options {
+        absolute_timeout: less(options.absolute_timeout),
+        total_timeout: less(options.total_timeout),
+        ..options
     }
 }
 

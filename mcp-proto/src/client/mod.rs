@@ -140,19 +140,16 @@ impl Client {
         match &operation.peer {
             Some(name) => {
                 let peer = self.peer_id(name)?;
-                self.hand_over(id, peer, operation, call_index, now)?;
+                // Behind operations that wait to be routed, so that the order stays what it is: one of
+                // them may be for this peer.
+                if self.unsettled.is_empty() || self.peer_is_settled(peer) {
+                    self.hand_over(id, peer, operation, call_index, now)?;
+                } else {
+                    self.postpone(id, operation, call_index);
+                }
             }
             None if self.is_settled() => self.route(id, operation, call_index, now)?,
-            None => {
-                self.unsettled.push(id);
-                self.entries.insert(
-                    id,
-                    Entry::Unsettled {
-                        operation: Box::new(operation),
-                        call_index,
-                    },
-                );
-            }
+            None => self.postpone(id, operation, call_index),
         }
         // Whoever took it has been drained.
         self.after_news();
@@ -182,15 +179,17 @@ impl Client {
     /// Ends a [`Request::Listen`] with its count. Other operations are left alone.
     pub fn finish(&mut self, operation: OperationId, now: Instant) {
         let now = self.clamp(now);
-        match self.entries.get(&operation) {
+        match self.entries.get_mut(&operation) {
             Some(Entry::Direct(peer)) => {
                 let peer = *peer;
                 self.with_peer(peer, |peer| peer.finish(operation, now));
             }
             Some(Entry::Gathering(gathering)) if gathering.is_listening() => {
+                gathering.finish();
                 for (part, peer) in self.parts_of(operation) {
                     self.with_peer(peer, |peer| peer.finish(part, now));
                 }
+                self.complete_gathering(operation);
             }
             Some(Entry::Unsettled {
                 operation: waiting, ..
@@ -425,10 +424,15 @@ impl Client {
     }
 
     fn drain(&mut self) {
+        self.drain_all();
+        self.after_news();
+    }
+
+    /// Takes the actions of all peers over, and leaves what follows from them to the caller.
+    pub(super) fn drain_all(&mut self) {
         for index in 0..self.peers.len() {
             self.drain_peer(PeerId::new(u32::try_from(index).unwrap_or(u32::MAX)));
         }
-        self.after_news();
     }
 
     /// Takes a peer's actions over; news are put under the application's own operations.
@@ -475,7 +479,7 @@ impl Client {
     /// What follows from news once a peer is drained: settled peers let operations be routed, closed
     /// ones let the client end.
     fn after_news(&mut self) {
-        if self.phase == Phase::Open && self.is_settled() {
+        if self.phase == Phase::Open && !self.unsettled.is_empty() {
             self.route_unsettled();
         }
         if self.phase == Phase::Closing && self.peers.iter().all(Peer::is_closed) {
@@ -484,17 +488,56 @@ impl Client {
         }
     }
 
+    /// Keeps an operation until it is known where it goes.
+    pub(super) fn postpone(
+        &mut self,
+        id: OperationId,
+        operation: Operation,
+        call_index: Option<u64>,
+    ) {
+        self.unsettled.push(id);
+        let operation = Box::new(operation);
+        self.entries.insert(
+            id,
+            Entry::Unsettled {
+                operation,
+                call_index,
+            },
+        );
+    }
+
+    fn peer_is_settled(&self, peer: PeerId) -> bool {
+        self.peers.get(peer.index()).is_none_or(Peer::is_settled)
+    }
+
+    /// Hands out, in their order, the operations that wait and need not any longer: those of one peer
+    /// when it has settled, the others when all have.
     fn route_unsettled(&mut self) {
         for id in core::mem::take(&mut self.unsettled) {
+            let peer = match self.entries.get(&id) {
+                Some(Entry::Unsettled { operation, .. }) => operation
+                    .peer
+                    .as_ref()
+                    .and_then(|name| self.by_name.get(name).copied()),
+                // It was cancelled meanwhile.
+                _ => continue,
+            };
+            if !peer.map_or_else(|| self.is_settled(), |peer| self.peer_is_settled(peer)) {
+                self.unsettled.push(id);
+                continue;
+            }
             let Some(Entry::Unsettled {
                 operation,
                 call_index,
             }) = self.entries.remove(&id)
             else {
-                // It was cancelled meanwhile.
                 continue;
             };
-            if let Err(error) = self.route(id, *operation, call_index, self.now) {
+            let routed = match peer {
+                Some(peer) => self.hand_over(id, peer, *operation, call_index, self.now),
+                None => self.route_once(id, *operation, call_index, self.now),
+            };
+            if let Err(error) = routed {
                 self.end(id, Outcome::Failed(error));
             }
         }

@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub(super) dialect: Dialect,
     pub(super) server_info: Option<Implementation>,
     pub(super) cache_scope: CacheScope,
+    pub(super) has_prompts: bool,
+    pub(super) has_resources: bool,
     /// Whether the server has log messages whose level can be set.
     pub(super) has_logging: bool,
 }
@@ -41,6 +43,8 @@ impl Session {
             dialect: legacy.dialect(),
             server_info: Implementation::read(legacy.server_info.as_raw()).ok(),
             cache_scope: CacheScope::Private,
+            has_prompts: legacy.declares("prompts"),
+            has_resources: legacy.declares("resources"),
             has_logging: legacy.declares("logging"),
         }
     }
@@ -342,6 +346,8 @@ impl Peer {
                     dialect: Dialect::MODERN,
                     server_info: discovered.server_info,
                     cache_scope: discovered.cache.scope,
+                    has_prompts: discovered.capabilities.prompts.is_some(),
+                    has_resources: discovered.capabilities.resources.is_some(),
                     has_logging: true,
                 });
             }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::active::{Active, Pages, Stage};
 use super::requests::Owner;
 use super::sending::Extra;
-use super::{MANIFEST, Peer};
+use super::{MANIFEST, Peer, Phase};
 use crate::cache::{CacheKind, Ticket};
 use crate::error::{Cause, Ran};
 use crate::identity::Params;
@@ -198,6 +198,11 @@ impl Peer {
             && !changes.is_empty()
         {
             self.note(describe(&changes));
+            self.deliver(News::PeerChanged { peer: self.id });
+        }
+        // A peer whose first listing failed is well again, whoever asked for this one.
+        if matches!(self.phase, Phase::Failed(_)) {
+            self.phase = Phase::Ready;
             self.deliver(News::PeerChanged { peer: self.id });
         }
         let faults: Vec<_> = self

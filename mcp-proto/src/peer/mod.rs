@@ -104,6 +104,8 @@ pub struct Peer {
     heard_message: bool,
     last_stderr: Vec<String>,
     calls: u64,
+    /// The peer has just settled: what waits in the queue has waited long enough for that.
+    just_settled: bool,
     wake: Option<Instant>,
     actions: VecDeque<Action>,
 }
@@ -149,6 +151,7 @@ impl Peer {
             heard_message: false,
             last_stderr: Vec::new(),
             calls: 0,
+            just_settled: false,
             wake: None,
             actions: VecDeque::new(),
             config,
@@ -180,10 +183,40 @@ impl Peer {
         matches!(self.phase, Phase::Ready | Phase::Failed(_) | Phase::Closing)
     }
 
-    /// Whether operations can be served now.
+    /// Whether the peer is settled and well.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
+    }
+
+    /// Whether operations can be served now: the peer is settled and its link stands, though its
+    /// listing may have failed.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Failed(_)) && self.is_linked()
+    }
+
+    /// Whether the server says that it has what this request is about. What it does not declare may be
+    /// there nevertheless (R18).
+    pub(crate) fn declares(&self, request: &Request) -> bool {
+        self.session.as_ref().is_some_and(|session| match request {
+            Request::ListPrompts | Request::GetPrompt { .. } => session.has_prompts,
+            Request::ListResources
+            | Request::ListResourceTemplates
+            | Request::ReadResource { .. } => session.has_resources,
+            _ => true,
+        })
+    }
+
+    /// Reads the manifest again if reading it has failed; the peer is not settled until that is done.
+    pub(crate) fn retry_listing(&mut self, now: Instant) -> bool {
+        let retries = matches!(self.phase, Phase::Failed(_)) && self.is_linked();
+        if retries {
+            self.phase = Phase::Listing;
+            self.read_manifest(now);
+            self.flush();
+        }
+        retries
     }
 
     /// Whether the peer is closed and nothing of it is left.

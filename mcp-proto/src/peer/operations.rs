@@ -73,7 +73,7 @@ impl Peer {
     }
 
     /// Whether a session stands on a usable link.
-    fn is_linked(&self) -> bool {
+    pub(super) fn is_linked(&self) -> bool {
         self.session.is_some() && self.link.as_ref().is_some_and(|link| link.is_usable())
     }
 
@@ -84,10 +84,13 @@ impl Peer {
     }
 
     /// Starts a new operation, or queues it behind those that wait.
-    pub(super) fn admit(&mut self, operation: OperationId, active: Box<Active>, now: Instant) {
+    pub(super) fn admit(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         if self.queue.is_empty() && self.can_start() {
             self.start(operation, active, now);
         } else {
+            if self.is_settled() {
+                self.start_clock(&mut active, now);
+            }
             self.queue.push_back(operation);
             self.operations.insert(operation, active);
         }
@@ -95,6 +98,14 @@ impl Peer {
 
     /// Starts what waits, in order, as far as there are places.
     pub(super) fn pump(&mut self, now: Instant) {
+        if core::mem::take(&mut self.just_settled) {
+            for operation in self.queue.clone() {
+                if let Some(mut active) = self.operations.remove(&operation) {
+                    self.start_clock(&mut active, now);
+                    self.operations.insert(operation, active);
+                }
+            }
+        }
         while !self.queue.is_empty() && self.can_start() {
             let Some(operation) = self.queue.pop_front() else {
                 return;
@@ -120,6 +131,10 @@ impl Peer {
     /// Begins to work on an operation.
     pub(super) fn start(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         self.start_clock(&mut active, now);
+        // A peer whose first listing failed gets another chance with every operation.
+        if matches!(self.phase, Phase::Failed(_)) && active.request != Request::ListTools {
+            self.read_manifest(now);
+        }
         match &active.request {
             Request::CallTool(_) => self.start_call(operation, active, now),
             Request::ListTools
@@ -582,6 +597,7 @@ impl Peer {
                 }
             }
         }
+        self.just_settled = true;
         self.deliver(News::PeerChanged { peer: self.id });
     }
 
