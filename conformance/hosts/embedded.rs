@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,10 +27,10 @@ use std::task::{Context, Poll, Waker, ready};
 
 use async_io::{Async, Timer};
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_proto::config::{Program, SpawnPlan};
+use mcp_proto::config::SpawnPlan;
 use mcp_proto::{
-    Action, Client, Config, Ended, Error, Event, Exit, Identity, Instant, IoFailure, IoKind,
-    LinkId, LinkTarget, News, Notification, Operation, OperationId, ProgressUpdate,
+    Action, Client, Config, Ended, Error, Event, Exit, Identity, Instant, IoFailure, LinkId,
+    LinkTarget, News, Notification, Operation, OperationId, ProgressUpdate,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -222,7 +222,7 @@ impl State {
             }
             Err(error) => Event::LinkFailed {
                 link,
-                failure: failure(&error),
+                failure: IoFailure::from(&error),
             },
         };
         let now = self.now();
@@ -265,7 +265,7 @@ impl State {
                         core,
                         Event::LinkWriteFailed {
                             link,
-                            failure: failure(&error),
+                            failure: IoFailure::from(&error),
                         },
                     );
                 }
@@ -424,40 +424,18 @@ fn read(
 }
 
 fn exit_of(status: Option<ExitStatus>) -> Exit {
-    let code = status.and_then(|status| status.code()).map(Exit::Code);
-    let signal = || status.and_then(|status| status.signal()).map(Exit::Signal);
-    code.or_else(signal).unwrap_or(Exit::Unknown)
+    Exit::of(
+        status.and_then(|status| status.code()),
+        status.and_then(|status| status.signal()),
+    )
 }
 
-fn failure(error: &io::Error) -> IoFailure {
-    let kind = match error.kind() {
-        io::ErrorKind::NotFound => IoKind::NotFound,
-        io::ErrorKind::PermissionDenied => IoKind::PermissionDenied,
-        io::ErrorKind::BrokenPipe => IoKind::BrokenPipe,
-        _ => IoKind::Other,
-    };
-    IoFailure {
-        kind,
-        detail: error.to_string(),
-    }
-}
-
-/// Which file a command names: a path as seen from the child's directory, or a name on `PATH`.
-fn find_program(program: Program<'_>) -> Option<String> {
-    let host = std::env::current_dir().ok()?;
-    let directory = host.join(program.cwd.unwrap_or(""));
-    let candidates: Vec<PathBuf> = if program.command.contains('/') {
-        vec![directory.join(program.command)]
-    } else {
-        std::env::split_paths(program.path.unwrap_or(""))
-            .map(|path| directory.join(path).join(program.command))
-            .collect()
-    };
-    let found = candidates
-        .iter()
-        .map(PathBuf::as_path)
-        .find(|path| Path::is_file(path))?;
-    found.to_str().map(str::to_owned)
+/// The absolute path of a file that can be executed.
+fn find_program(path: &str) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let metadata = path.metadata().ok()?;
+    let executable = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
+    executable.then(|| path.to_str().map(str::to_owned))?
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

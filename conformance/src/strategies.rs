@@ -84,6 +84,16 @@ pub const HOSTILE_LINES: [&str; 64] = [
     "   \t ",
 ];
 
+/// A hostile line with its line feed (or without), its placeholders filled with small numbers.
+pub fn hostile_text(choice: &mut dyn Choice) -> String {
+    let line = *pick(choice, &HOSTILE_LINES);
+    let number = choice.choose(9).to_string();
+    let line = ["$ID_STR", "$ID", "$PTOKEN", "$N"]
+        .into_iter()
+        .fold(line.to_owned(), |line, name| line.replace(name, &number));
+    if choice.one_in(8) { line } else { line + "\n" }
+}
+
 /// Answers that are right for a method, by era.
 const GOOD_LINES: [(&str, &str); 6] = [
     ("server/discover", "«GOOD_DISCOVER»"),
@@ -116,7 +126,8 @@ fn emission(choice: &mut dyn Choice, method: &str) -> Value {
         0..=4 if !good.is_empty() => json!(pick(choice, &good)),
         0..=10 => json!(pick(choice, &HOSTILE_LINES)),
         // Longer than the limit, whole or never ended.
-        11 => json!({"repeat_line": {"text": "x", "count": LINE_BYTES + 1}}),
+        11 if choice.one_in(2) => json!({"repeat_line": {"text": "x", "count": 300}}),
+        11 => json!("x".repeat(LINE_BYTES + 1)),
         12 => json!({"repeat": {"text": "{\"jsonrpc\":\"2.0\",\"id\":$ID,", "count": 300}}),
         // Split UTF-8 and no UTF-8 at all.
         13 => json!({"raw_b64": *pick(choice, &["//4gbG9nIIAK", "8J+a", "gAo=", "Cg=="])}),
@@ -283,7 +294,7 @@ pub fn call(choice: &mut dyn Choice, peers: &[&str]) -> Operation {
         0 | 1 => ("echo", r#"{"text":"x"}"#.to_owned()),
         2 => ("slow", format!(r#"{{"ms":{}}}"#, choice.choose(12_000))),
         3 => ("progress", r#"{"steps":5,"everyMs":900}"#.into()),
-        4 => ("echo", format!(r#"{{"text":"{}"}}"#, "x".repeat(70_000))),
+        4 => ("echo", format!(r#"{{"text":"{}"}}"#, "x".repeat(20_000))),
         5 => ("touch_list", "{}".into()),
         6 => ("ask", "{}".into()),
         _ => ("missing", "{}".into()),
@@ -316,7 +327,7 @@ fn addressed(choice: &mut dyn Choice, operation: Operation, peers: &[&str]) -> O
         progress: choice.one_in(2),
         idle_timeout: choice
             .one_in(4)
-            .then(|| millis(u64::from(choice.choose(3_000)))),
+            .then(|| millis(1 + u64::from(choice.choose(3_000)))),
         ..Options::default()
     });
     if choice.one_in(4) || peers.is_empty() {
@@ -337,6 +348,7 @@ pub fn world(choice: &mut dyn Choice, names: &[&str], schedule: impl Choice + 's
     let mut world = World::new(Config::new(peers), Identity::default(), scripts)
         .with_schedule(schedule)
         .with_splits(Splits::Chosen)
+        .with_untrusted_servers()
         .with_stamps();
     for name in names {
         if choice.one_in(32) {

@@ -3,35 +3,20 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
-use std::iter;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use conformance::suite::{Driver, Environment, Session, Setup};
-use mcp_driver_blocking::{Client, Listener, Pending, PendingEvent};
-use mcp_proto::{
-    Diagnosis, Ended, Error, Notification, Operation, OperationId, Outcome, ProgressUpdate, Reply,
-    Report, Request,
+use mcp_driver_blocking::{
+    Client, Diagnosis, Ended, Error, Listener, Notification, Operation, OperationId, Outcome,
+    Pending, ProgressUpdate, Reply, Report, Request,
 };
 
 struct Blocking;
 
-struct BlockingSession {
-    client: Client,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    pending: BTreeMap<OperationId, Arc<Pending>>,
-    listeners: BTreeMap<OperationId, Arc<Mutex<Listener>>>,
-    ended: BTreeMap<OperationId, Ended>,
-    progress: BTreeMap<OperationId, Vec<ProgressUpdate>>,
-}
-
 impl Driver for Blocking {
     fn name(&self) -> String {
-        "mcp-driver-blocking".to_owned()
+        "mcp-driver-blocking".into()
     }
 
     fn connect(&self, setup: Setup) -> Result<Box<dyn Session>, String> {
@@ -41,88 +26,93 @@ impl Driver for Blocking {
             builder = builder.stream(name, reader, stream);
         }
         let client = builder.start().map_err(|error| error.to_string())?;
-        let state = Mutex::default();
-        Ok(Box::new(BlockingSession { client, state }))
+        Ok(Box::new(BlockingSession {
+            client,
+            held: Mutex::default(),
+        }))
     }
 }
 
+struct BlockingSession {
+    client: Client,
+    held: Mutex<BTreeMap<OperationId, Held>>,
+}
+
+/// What the application holds of an operation.
+#[derive(Clone)]
+enum Held {
+    Pending(Arc<Pending>),
+    /// `None` once it has finished: with this end, until that is fetched.
+    Listener(Arc<Mutex<Option<Listener>>>),
+}
+
 impl BlockingSession {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self, operation: OperationId) -> Option<Held> {
+        lock(&self.held).get(&operation).cloned()
     }
 }
 
 impl Session for BlockingSession {
     fn submit(&self, operation: Operation) -> Result<OperationId, Error> {
-        if operation.request == Request::Listen {
+        let (id, held) = if operation.request == Request::Listen {
             let listener = self.client.listen(operation.peer.as_deref())?;
             let id = listener.id();
-            let listener = Arc::new(Mutex::new(listener));
-            self.state().listeners.insert(id, listener);
-            return Ok(id);
-        }
-        let pending = self.client.submit(operation)?;
-        let id = pending.id();
-        self.state().pending.insert(id, Arc::new(pending));
+            (id, Held::Listener(Arc::new(Mutex::new(Some(listener)))))
+        } else {
+            let pending = self.client.submit(operation)?;
+            (pending.id(), Held::Pending(Arc::new(pending)))
+        };
+        lock(&self.held).insert(id, held);
         Ok(id)
     }
 
     fn wait(&self, operation: OperationId, max: Duration) -> Option<Ended> {
-        self.finish(operation);
-        let pending = self.state().pending.get(&operation).cloned();
-        let Some(pending) = pending else {
-            return self.state().ended.remove(&operation);
-        };
-        let ended = pending.wait_timeout(max)?;
-        let progress = iter::from_fn(|| pending.next_event()).filter_map(|event| match event {
-            PendingEvent::Progress(progress) => Some(progress),
-            PendingEvent::Ended(_) => None,
-        });
-        let progress = progress.collect();
-        let mut state = self.state();
-        state.progress.insert(operation, progress);
-        state.pending.remove(&operation);
-        Some(ended)
+        match self.held(operation)? {
+            Held::Pending(pending) => pending.wait_timeout(max),
+            Held::Listener(listener) => {
+                let finished = lock(&listener).take()?.finish();
+                Some(Ended {
+                    operation,
+                    peer: None,
+                    tool: None,
+                    outcome: match finished {
+                        Ok(count) => Outcome::Complete(Reply::Listened {
+                            notifications: count,
+                        }),
+                        Err(error) => Outcome::Failed(error),
+                    },
+                })
+            }
+        }
     }
 
     fn cancel(&self, operation: OperationId) {
         self.client.cancel(operation);
     }
 
-    fn finish(&self, operation: OperationId) {
-        let listener = self.state().listeners.remove(&operation);
-        let Some(listener) = listener.and_then(Arc::into_inner) else {
-            return;
-        };
-        let listener = listener
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        let outcome = match listener.finish() {
-            Ok(notifications) => Outcome::Complete(Reply::Listened { notifications }),
-            Err(error) => Outcome::Failed(error),
-        };
-        let ended = Ended {
-            operation,
-            peer: None,
-            tool: None,
-            outcome,
-        };
-        self.state().ended.insert(operation, ended);
-    }
+    /// It is finished when it is waited for.
+    fn finish(&self, _: OperationId) {}
 
     fn notifications(&self, operation: OperationId, max: Duration) -> Vec<Notification> {
-        let listener = self.state().listeners.get(&operation).cloned();
-        let Some(listener) = listener else {
+        let Some(Held::Listener(listener)) = self.held(operation) else {
             return Vec::new();
         };
-        let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = listener.next_timeout(max);
-        let rest = iter::from_fn(|| listener.next_timeout(Duration::ZERO));
-        first.into_iter().chain(rest).collect()
+        let mut listener = lock(&listener);
+        let Some(listener) = &mut *listener else {
+            return Vec::new();
+        };
+        let mut all: Vec<_> = listener.next_timeout(max).into_iter().collect();
+        while let Some(next) = listener.next_timeout(Duration::ZERO) {
+            all.push(next);
+        }
+        all
     }
 
     fn progress(&self, operation: OperationId) -> Vec<ProgressUpdate> {
-        self.state().progress.remove(&operation).unwrap_or_default()
+        match self.held(operation) {
+            Some(Held::Pending(pending)) => std::iter::from_fn(|| pending.progress()).collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn report(&self) -> Report {
@@ -136,6 +126,10 @@ impl Session for BlockingSession {
     fn close(&self) {
         self.client.close();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 conformance::driver_suite!(

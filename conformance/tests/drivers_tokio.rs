@@ -1,153 +1,154 @@
-//! The tokio driver passes the driver suite.
+//! The tokio driver passes the driver suite on runtimes of both flavours.
 
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::future::Future;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use conformance::suite::{Driver, Environment, Session, Setup};
-use mcp_driver_tokio::{Client, Listener, Pending};
-use mcp_proto::{
-    Diagnosis, Ended, Error, Notification, Operation, OperationId, Outcome, ProgressUpdate, Reply,
-    Report, Request,
+use mcp_driver_tokio::{
+    Client, Diagnosis, Ended, Error, Listener, Notification, Operation, OperationId, Outcome,
+    Pending, ProgressUpdate, Reply, Report, Request,
 };
 use tokio::net::UnixStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
 
-/// One for all clients, as in an application.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.expect("a runtime")
-});
+/// A runtime for the whole test process, with a thread on which it runs.
+type Runtime = LazyLock<Handle>;
 
-struct Tokio;
-
-struct TokioSession {
-    client: Client,
-    state: Mutex<State>,
+fn forever(mut builder: Builder) -> Handle {
+    let (sender, handle) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = builder.enable_all().build().unwrap();
+        sender.send(runtime.handle().clone()).unwrap();
+        runtime.block_on(std::future::pending::<()>());
+    });
+    handle.recv().unwrap()
 }
 
-#[derive(Default)]
-struct State {
-    pending: BTreeMap<OperationId, Pending>,
-    listeners: BTreeMap<OperationId, Listener>,
-    ended: BTreeMap<OperationId, Ended>,
-    progress: BTreeMap<OperationId, Vec<ProgressUpdate>>,
-}
+struct Tokio(&'static Runtime);
 
 impl Driver for Tokio {
     fn name(&self) -> String {
-        "mcp-driver-tokio".to_owned()
+        "mcp-driver-tokio".into()
     }
 
     fn connect(&self, setup: Setup) -> Result<Box<dyn Session>, String> {
-        let _context = RUNTIME.enter();
+        let runtime: &Handle = self.0;
+        let _entered = runtime.enter();
         let mut builder = Client::builder(setup.config).identity(setup.identity);
         for (name, stream) in setup.streams {
-            let ready = stream
-                .set_nonblocking(true)
-                .and_then(|()| UnixStream::from_std(stream));
-            builder = builder.stream(name, ready.map_err(|error| error.to_string())?);
+            let ready = stream.set_nonblocking(true);
+            let stream = ready.and_then(|()| UnixStream::from_std(stream));
+            builder = builder.stream(name, stream.map_err(|error| error.to_string())?);
         }
-        let (client, state) = (builder.start(), Mutex::default());
-        Ok(Box::new(TokioSession { client, state }))
+        Ok(Box::new(TokioSession {
+            runtime: runtime.clone(),
+            client: builder.start(),
+            held: Mutex::default(),
+            progress: Mutex::default(),
+        }))
     }
 }
 
+struct TokioSession {
+    runtime: Handle,
+    client: Client,
+    held: Mutex<BTreeMap<OperationId, Held>>,
+    progress: Mutex<BTreeMap<OperationId, Vec<ProgressUpdate>>>,
+}
+
+/// What the application holds of an operation.
+enum Held {
+    Pending(Pending),
+    Listener(Listener),
+}
+
 impl TokioSession {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn within<T>(&self, max: Duration, future: impl Future<Output = T>) -> Option<T> {
+        let limited = async { timeout(max, future).await.ok() };
+        self.runtime.block_on(limited)
+    }
+
+    fn take(&self, operation: OperationId) -> Option<Held> {
+        lock(&self.held).remove(&operation)
+    }
+
+    fn keep(&self, operation: OperationId, held: Held) {
+        lock(&self.held).insert(operation, held);
     }
 }
 
 impl Session for TokioSession {
     fn submit(&self, operation: Operation) -> Result<OperationId, Error> {
-        if operation.request == Request::Listen {
+        let (id, held) = if operation.request == Request::Listen {
             let listener = self.client.listen(operation.peer.as_deref())?;
-            let id = listener.id();
-            self.state().listeners.insert(id, listener);
-            return Ok(id);
-        }
-        let pending = self.client.submit(operation)?;
-        let id = pending.id();
-        self.state().pending.insert(id, pending);
+            (listener.id(), Held::Listener(listener))
+        } else {
+            let pending = self.client.submit(operation)?;
+            (pending.id(), Held::Pending(pending))
+        };
+        self.keep(id, held);
         Ok(id)
     }
 
     fn wait(&self, operation: OperationId, max: Duration) -> Option<Ended> {
-        self.finish(operation);
-        let pending = self.state().pending.remove(&operation);
-        let Some(mut pending) = pending else {
-            return self.state().ended.remove(&operation);
-        };
-        let mut reports = Vec::new();
-        let ended = RUNTIME.block_on(async {
-            let progress_then_end = async {
-                while let Some(progress) = pending.progress().await {
-                    reports.push(progress);
+        match self.take(operation)? {
+            Held::Pending(mut pending) => {
+                let mut reports = Vec::new();
+                let ended = self.within(max, async {
+                    while let Some(report) = pending.progress().await {
+                        reports.push(report);
+                    }
+                    (&mut pending).await
+                });
+                let mut progress = lock(&self.progress);
+                progress.entry(operation).or_default().append(&mut reports);
+                if ended.is_none() {
+                    self.keep(operation, Held::Pending(pending));
                 }
-                (&mut pending).await
-            };
-            timeout(max, progress_then_end).await
-        });
-        let mut state = self.state();
-        state
-            .progress
-            .entry(operation)
-            .or_default()
-            .append(&mut reports);
-        if ended.is_err() {
-            state.pending.insert(operation, pending);
+                ended
+            }
+            Held::Listener(listener) => Some(Ended {
+                operation,
+                peer: None,
+                tool: None,
+                outcome: match self.within(max, listener.finish())? {
+                    Ok(count) => Outcome::Complete(Reply::Listened {
+                        notifications: count,
+                    }),
+                    Err(error) => Outcome::Failed(error),
+                },
+            }),
         }
-        ended.ok()
     }
 
     fn cancel(&self, operation: OperationId) {
         self.client.cancel(operation);
     }
 
-    fn finish(&self, operation: OperationId) {
-        let listener = self.state().listeners.remove(&operation);
-        let Some(listener) = listener else {
-            return;
-        };
-        let outcome = match RUNTIME.block_on(listener.finish()) {
-            Ok(notifications) => Outcome::Complete(Reply::Listened { notifications }),
-            Err(error) => Outcome::Failed(error),
-        };
-        let ended = Ended {
-            operation,
-            peer: None,
-            tool: None,
-            outcome,
-        };
-        self.state().ended.insert(operation, ended);
-    }
+    /// It is finished when it is waited for.
+    fn finish(&self, _: OperationId) {}
 
     fn notifications(&self, operation: OperationId, max: Duration) -> Vec<Notification> {
-        let listener = self.state().listeners.remove(&operation);
-        let Some(mut listener) = listener else {
+        let Some(Held::Listener(mut listener)) = self.take(operation) else {
             return Vec::new();
         };
-        let mut taken = Vec::new();
-        RUNTIME.block_on(async {
-            let mut max = max;
-            while let Ok(Some(notification)) = timeout(max, listener.next()).await {
-                taken.push(notification);
-                max = Duration::ZERO;
-            }
-        });
-        self.state().listeners.insert(operation, listener);
-        taken
+        let first = self.within(max, listener.next()).flatten();
+        let mut all = Vec::from_iter(first);
+        while let Some(next) = self.within(Duration::ZERO, listener.next()).flatten() {
+            all.push(next);
+        }
+        self.keep(operation, Held::Listener(listener));
+        all
     }
 
     fn progress(&self, operation: OperationId) -> Vec<ProgressUpdate> {
-        self.state().progress.remove(&operation).unwrap_or_default()
+        lock(&self.progress).remove(&operation).unwrap_or_default()
     }
 
     fn report(&self) -> Report {
@@ -159,11 +160,32 @@ impl Session for TokioSession {
     }
 
     fn close(&self) {
-        RUNTIME.block_on(self.client.close());
+        self.runtime.block_on(self.client.close());
     }
 }
 
-conformance::driver_suite!(
-    &Tokio,
-    Environment::new(env!("CARGO_BIN_EXE_conformance-server"))
-);
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+mod current_thread {
+    use super::*;
+
+    static RUNTIME: Runtime = LazyLock::new(|| forever(Builder::new_current_thread()));
+
+    conformance::driver_suite!(
+        &Tokio(&RUNTIME),
+        Environment::new(env!("CARGO_BIN_EXE_conformance-server"))
+    );
+}
+
+mod multi_thread {
+    use super::*;
+
+    static RUNTIME: Runtime = LazyLock::new(|| forever(Builder::new_multi_thread()));
+
+    conformance::driver_suite!(
+        &Tokio(&RUNTIME),
+        Environment::new(env!("CARGO_BIN_EXE_conformance-server"))
+    );
+}

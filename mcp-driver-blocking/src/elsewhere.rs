@@ -7,14 +7,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcp_proto::LinkId;
 use mcp_proto::config::SpawnPlan;
+use mcp_proto::{IoFailure, LinkId};
 
 use crate::engine::{Half, LinkExit};
 
 pub(crate) type Fd = Infallible;
 pub(crate) type Pair = Infallible;
-type Written = Option<io::Result<Vec<u8>>>;
+type Written = Option<Result<Vec<u8>, IoFailure>>;
 
 /// Never made.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Link {
 
 #[rustfmt::skip] // one line for each thing that cannot happen
 impl Link {
-    pub(crate) fn adopt(pair: Pair) -> io::Result<Self> { match pair {} }
+    pub(crate) fn adopt(pair: Pair) -> Result<Self, IoFailure> { match pair {} }
     pub(crate) fn watched(&self) -> iter::Empty<(Half, Fd)> { match self.never {} }
     pub(crate) fn read<'b>(&mut self, _: Half, _: &'b mut [u8]) -> Option<&'b [u8]> { match self.never {} }
     pub(crate) fn write(&mut self, _: Vec<u8>) -> Written { match self.never {} }
@@ -34,7 +34,7 @@ impl Link {
     pub(crate) fn terminate(&self, _: bool) { match self.never {} }
     pub(crate) fn spawn(
         _: LinkId, _: &SpawnPlan, _: &Sender<LinkExit>, _: &Arc<Waker>,
-    ) -> io::Result<Self> { Err(unsupported()) }
+    ) -> Result<Self, IoFailure> { Err(unsupported().into()) }
 }
 
 /// Ends the [`poll`] of another thread.

@@ -5,32 +5,36 @@
 //! thread. So a call that is alone never changes threads. While nobody waits the keeper leads, and any caller
 //! may take over from it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
+use mcp_proto::error::Cause;
 use mcp_proto::{
-    Action, Ended, Error, Event, Exit, Instant, IoFailure, IoKind, LinkId, LinkTarget, News,
-    Operation, OperationId, ProgressUpdate,
+    Action, Ended, Error, Event, Exit, Inbox, Instant, IoFailure, LinkId, LinkTarget, Operation,
+    OperationId,
 };
 
-use crate::Core;
 use crate::sys::{self, Fd, Link, Pair, Waker};
 
-/// Whom the news about the client itself are for; the core numbers its operations from 1.
-pub(crate) const CLIENT: OperationId = OperationId::new(0);
+/// In whose name those wait who wait for the client itself; the core numbers its operations from 1.
+const CLIENT: OperationId = OperationId::new(0);
 /// How long nobody must have led before the keeper does. Shorter, and it would get in the way of calls
 /// that follow each other; longer, and an idle client would be late with its deadlines.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Unread progress reports that are kept per operation; the oldest go first.
-const PROGRESS_KEPT: usize = 1024;
 /// A pipe's usual capacity: one read then takes all that a process left behind when it ended.
 const READ_BYTES: usize = 64 * 1024;
+/// How long killed processes may take to disappear before the client stops waiting for it.
+const REAP_LIMIT: Duration = Duration::from_secs(1);
 
 /// How the process of a link ended.
 pub(crate) type LinkExit = (LinkId, Exit);
+
+/// The lock, held.
+type Held<'s> = MutexGuard<'s, State>;
 
 /// The three directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,11 +48,17 @@ pub(crate) enum Half {
     Errors,
 }
 
-/// What all handles of a client share.
+/// The share of the application: dropped with the last handle, and everything ends with it.
+#[derive(Debug)]
+pub(crate) struct Owner(pub(crate) Arc<Shared>);
+
+/// What all handles of a client and its keeper share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
     keeper: Condvar,
+    /// Held while everything ends, so that nobody believes that it has ended meanwhile.
+    ending: Mutex<()>,
     waker: Arc<Waker>,
     epoch: std::time::Instant,
 }
@@ -56,17 +66,26 @@ pub(crate) struct Shared {
 /// Everything that is behind the lock.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) core: Core,
+    pub(crate) core: mcp_proto::Client,
     /// When the lock was taken.
     pub(crate) now: Instant,
-    /// One for each operation whose end is awaited.
-    pub(crate) slots: BTreeMap<OperationId, Slot>,
+    pub(crate) inbox: Inbox<Waiter>,
+    /// Who waits for the client itself.
+    client: Waiter,
     links: BTreeMap<LinkId, Link>,
     streams: BTreeMap<String, Pair>,
     waker: Arc<Waker>,
     exits: (Sender<LinkExit>, Receiver<LinkExit>),
     buffer: Vec<u8>,
     lead: Lead,
+}
+
+/// Who follows, waiting for one operation.
+#[derive(Debug, Default)]
+pub(crate) struct Waiter {
+    waiting: usize,
+    /// Made when somebody follows; a call that leads needs none.
+    bell: Option<Arc<Condvar>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,30 +112,18 @@ struct Lead {
     down: bool,
 }
 
-/// What was delivered for one operation, and who waits for it.
-#[derive(Debug, Default)]
-pub(crate) struct Slot {
-    pub(crate) ended: Option<Box<Ended>>,
-    pub(crate) progress: VecDeque<ProgressUpdate>,
-    pub(crate) notified: bool,
-    /// The end was delivered (and perhaps taken).
-    pub(crate) over: bool,
-    waiting: usize,
-    /// Made when somebody follows; a call that leads needs none.
-    bell: Option<Arc<Condvar>>,
-}
-
-impl Shared {
-    /// `core` is made with the time at which it comes into being.
-    pub(crate) fn new(
-        core: impl FnOnce(Instant) -> Core,
+impl Owner {
+    /// Starts a client, which begins to connect, and its keeper.
+    pub(crate) fn start(
+        core: mcp_proto::Client,
         streams: BTreeMap<String, Pair>,
     ) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
         let state = State {
-            core: core(Instant::ZERO),
+            core,
             now: Instant::ZERO,
-            slots: BTreeMap::new(),
+            inbox: Inbox::default(),
+            client: Waiter::default(),
             links: BTreeMap::new(),
             streams,
             waker: Arc::clone(&waker),
@@ -124,16 +131,33 @@ impl Shared {
             buffer: vec![0; READ_BYTES],
             lead: Lead::default(),
         };
-        let (state, keeper) = (Mutex::new(state), Condvar::new());
-        let epoch = std::time::Instant::now();
-        Ok(Self {
-            state,
-            keeper,
+        let gone = state.exits.0.clone();
+        let owner = Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            keeper: Condvar::new(),
+            ending: Mutex::default(),
             waker,
-            epoch,
-        })
+            epoch: std::time::Instant::now(),
+        }));
+        let shared = Arc::clone(&owner.0);
+        let thread = thread::Builder::new().name("mcp-keeper".to_owned());
+        thread.spawn(move || {
+            shared.keep();
+            drop(shared);
+            drop(gone);
+        })?;
+        owner.0.with(|state| state.core.connect(state.now));
+        Ok(owner)
     }
+}
 
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Shared {
     /// Looks at the state, or gives the core a command; what the core wants then is done.
     pub(crate) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
@@ -145,23 +169,24 @@ impl Shared {
 
     /// Submits and waits for the end, under one lock: a deadline that only the caller will watch does
     /// not wake the keeper.
-    pub(crate) fn run(&self, operation: Operation) -> Result<Option<Ended>, Error> {
+    pub(crate) fn run(&self, operation: Operation) -> Result<Ended, Error> {
         let mut state = self.lock();
         let id = state.submit(operation)?;
         state.perform();
         let ended = self.wait(state, id, None, |state| {
-            let ended = state.slots.get_mut(&id)?.ended.take()?;
-            state.slots.remove(&id);
+            let ended = state.inbox.take_ended(id)?;
+            state.release(id);
             Some(*ended)
         });
-        Ok(ended)
+        // Nobody else knows the number, so nobody else can have taken the end.
+        ended.ok_or_else(|| Error::general(Cause::Cancelled))
     }
 
     /// Waits in the name of `id` for what `take` finds, as leader if nobody else leads; `None` when it
     /// takes longer than `longest`.
     pub(crate) fn wait<'s, T>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: Held<'s>,
         id: OperationId,
         longest: Option<Duration>,
         mut take: impl FnMut(&mut State) -> Option<T>,
@@ -192,54 +217,50 @@ impl Shared {
         let mut state = self.lock();
         while !state.lead.down {
             let turns = state.lead.turns;
-            state.lead.keeper_waits = state.lead.by != Leader::Nobody;
-            state = if state.lead.keeper_waits {
-                self.keeper
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner)
-            } else {
-                let waited = self.keeper.wait_timeout(state, PATIENCE);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            };
-            if state.lead.by != Leader::Nobody || state.lead.turns != turns {
-                continue;
+            let led = state.lead.by != Leader::Nobody;
+            state.lead.keeper_waits = led;
+            let patience = if led { Duration::MAX } else { PATIENCE };
+            state = self.sleep(&self.keeper, state, patience);
+            if state.lead.by == Leader::Nobody && state.lead.turns == turns {
+                state.lead.by = Leader::Keeper;
             }
-            state.lead.by = Leader::Keeper;
             while !state.lead.down && state.lead.by == Leader::Keeper {
                 state = self.lead(state, Leader::Keeper, None);
             }
         }
     }
 
-    /// Lets go of all links and sends the keeper home.
-    pub(crate) fn shut_down(&self) {
+    /// Ends everything in the order and time that the core sets.
+    pub(crate) fn close(&self) {
+        self.with(|state| state.core.close(state.now));
+        let closed = |state: &mut State| state.core.is_closed().then_some(());
+        self.wait(self.lock(), CLIENT, None, closed);
+        self.end();
+    }
+
+    /// Lets go of all links and waits until their processes and the keeper are gone. A killed process
+    /// that takes longer than the limit hangs in the kernel.
+    fn end(&self) {
+        let _ending = self.ending.lock();
         let mut state = self.lock();
         state.lead.down = true;
         state.links.clear();
         state.streams.clear();
         state.disturb();
         self.keeper.notify_all();
+        let (_, exits) = std::mem::replace(&mut state.exits, mpsc::channel());
+        drop(state);
+        while exits.recv_timeout(REAP_LIMIT).is_ok() {}
     }
 
-    /// Waits for killed processes to be gone; one that takes longer than this hangs in the kernel.
-    pub(crate) fn wait_until_reaped(&self, longest: Duration) {
-        let (_, exits) = std::mem::replace(&mut self.lock().exits, mpsc::channel());
-        while exits.recv_timeout(longest).is_ok() {}
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> Held<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.now = Instant::after_epoch(self.epoch.elapsed());
         state
     }
 
     /// One turn of the leader: sleeps until something happens, and tells the core.
-    fn lead<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        by: Leader,
-        until: Option<Instant>,
-    ) -> MutexGuard<'s, State> {
+    fn lead<'s>(&'s self, mut state: Held<'s>, by: Leader, until: Option<Instant>) -> Held<'s> {
         let watches = state.watches();
         let until = state.core.poll_timeout().into_iter().chain(until).min();
         let timeout = until.map(|until| until.since(state.now));
@@ -261,32 +282,31 @@ impl Shared {
                 state.report(Event::LinkExited { link, exit });
             }
         }
-        if state
-            .core
-            .poll_timeout()
-            .is_some_and(|due| due <= state.now)
-        {
+        let due = state.core.poll_timeout();
+        if due.is_some_and(|due| due <= state.now) {
             state.report(Event::TimePassed);
         }
+        state.perform();
         state
     }
 
     /// Sleeps until the leader has something for `id`, or leaves.
-    fn follow<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        id: OperationId,
-        until: Option<Instant>,
-    ) -> MutexGuard<'s, State> {
+    fn follow<'s>(&self, mut state: Held<'s>, id: OperationId, until: Option<Instant>) -> Held<'s> {
         state.replan();
-        let slot = state.slots.entry(id).or_default();
-        slot.waiting += 1;
-        let bell = Arc::clone(slot.bell.get_or_insert_default());
+        let waiter = state.waiter(id);
+        waiter.waiting += 1;
+        let bell = Arc::clone(waiter.bell.get_or_insert_default());
         let timeout = until.map_or(Duration::MAX, |until| until.since(state.now));
-        let waited = bell.wait_timeout(state, timeout);
+        let mut state = self.sleep(&bell, state, timeout);
+        let waiter = state.waiter(id);
+        waiter.waiting = waiter.waiting.saturating_sub(1);
+        state
+    }
+
+    fn sleep<'s>(&self, bell: &Condvar, state: Held<'s>, longest: Duration) -> Held<'s> {
+        let waited = bell.wait_timeout(state, longest);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.now = Instant::after_epoch(self.epoch.elapsed());
-        state.slots.entry(id).and_modify(|slot| slot.waiting -= 1);
         state
     }
 
@@ -303,9 +323,10 @@ impl Shared {
         if state.lead.by == Leader::Caller {
             return;
         }
-        let mut slots = state.slots.values().rev();
-        match slots.find(|slot| slot.waiting > 0 && !slot.over) {
-            Some(slot) => slot.bell.iter().for_each(|bell| bell.notify_all()),
+        let waiters = state.inbox.open().rev().map(|(_, waiter)| waiter);
+        let next = waiters.chain([&state.client]).find(|next| next.waiting > 0);
+        match next {
+            Some(next) => next.ring(),
             None if std::mem::take(&mut state.lead.keeper_waits) => self.keeper.notify_all(),
             None => {}
         }
@@ -315,19 +336,23 @@ impl Shared {
 impl State {
     /// Accepts an operation and makes room for what will be delivered for it.
     pub(crate) fn submit(&mut self, operation: Operation) -> Result<OperationId, Error> {
-        let id = self.core.submit(operation, self.now)?;
-        self.slots.insert(id, Slot::default());
-        Ok(id)
+        self.inbox.submit(&mut self.core, operation, self.now)
     }
 
-    #[cfg(test)]
-    pub(crate) fn leader_sleeps_for_ever(&self) -> bool {
-        self.lead.asleep == Some(None)
+    /// Lets go of an operation, which is cancelled if it goes on.
+    pub(crate) fn release(&mut self, operation: OperationId) {
+        self.inbox.release(&mut self.core, operation, self.now);
+    }
+
+    fn waiter(&mut self, operation: OperationId) -> &mut Waiter {
+        match self.inbox.waiter(operation) {
+            Some(waiter) => waiter,
+            None => &mut self.client,
+        }
     }
 
     fn report(&mut self, event: Event<'_>) {
         self.core.handle(event, self.now);
-        self.perform();
     }
 
     /// Does what the core wants.
@@ -335,28 +360,26 @@ impl State {
         while let Some(action) = self.core.poll_action() {
             match action {
                 Action::OpenLink { link, target } => self.open(link, &target),
-                Action::Write { link, bytes } => {
-                    if let Some(open) = self.links.get_mut(&link) {
-                        let written = open.write(bytes);
-                        self.written(link, written);
-                    }
-                }
+                Action::Write { link, bytes } => self.write(link, |open| open.write(bytes)),
                 Action::CloseInput { link } => {
-                    if let Some(open) = self.links.get_mut(&link) {
-                        open.close_input();
-                        self.disturb();
-                    }
+                    let open = self.links.get_mut(&link);
+                    open.into_iter().for_each(Link::close_input);
+                    self.disturb();
                 }
                 Action::Terminate { link, force } => {
-                    if let Some(open) = self.links.get(&link) {
-                        open.terminate(force);
-                    }
+                    let open = self.links.get(&link).into_iter();
+                    open.for_each(|open| open.terminate(force));
                 }
                 Action::Release { link } => {
                     self.links.remove(&link);
                     self.disturb();
                 }
-                Action::Deliver(news) => self.deliver(news),
+                Action::Deliver(news) => {
+                    let waiter = self.inbox.deliver(news);
+                    waiter.unwrap_or(&mut self.client).ring();
+                    // Perhaps it is for the leader, which sleeps while this thread delivers.
+                    self.disturb();
+                }
                 // A kind that this driver does not know; the core gives up waiting for it in time.
                 _ => {}
             }
@@ -368,49 +391,41 @@ impl State {
             LinkTarget::Process(plan) => Link::spawn(link, plan, &self.exits.0, &self.waker),
             LinkTarget::Stream { name } => match self.streams.remove(name) {
                 Some(pair) => Link::adopt(pair),
-                None => Err(io::Error::new(
-                    io::ErrorKind::NotFound,
-                    "the host supplied no stream for this server, or it was used up",
-                )),
+                None => Err(IoFailure::no_stream()),
             },
-            _ => Err(io::ErrorKind::Unsupported.into()),
+            _ => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         };
-        let event = match opened {
-            Ok(open) => {
-                self.links.insert(link, open);
-                self.disturb();
-                Event::LinkOpened { link }
-            }
-            Err(error) => Event::LinkFailed {
-                link,
-                failure: failure(&error),
-            },
+        let event = match opened.map(|open| self.links.insert(link, open)) {
+            Ok(_) => Event::LinkOpened { link },
+            Err(failure) => Event::LinkFailed { link, failure },
         };
-        self.core.handle(event, self.now);
+        self.report(event);
+        self.disturb();
     }
 
-    fn written(&mut self, link: LinkId, written: Option<io::Result<Vec<u8>>>) {
-        let event = match written {
-            None => return self.disturb(),
-            Some(Ok(spent)) => Event::LinkWritten { link, spent },
-            Some(Err(error)) => Event::LinkWriteFailed {
-                link,
-                failure: failure(&error),
-            },
+    /// Writes, and tells the core what came of it.
+    fn write(
+        &mut self,
+        link: LinkId,
+        write: impl FnOnce(&mut Link) -> Option<Result<Vec<u8>, IoFailure>>,
+    ) {
+        let event = match self.links.get_mut(&link).map(write) {
+            None => return,
+            Some(None) => return self.disturb(),
+            Some(Some(Ok(spent))) => Event::LinkWritten { link, spent },
+            Some(Some(Err(failure))) => Event::LinkWriteFailed { link, failure },
         };
-        self.core.handle(event, self.now);
+        self.report(event);
     }
 
     /// Moves the bytes that `poll` said can be moved.
     fn attend(&mut self, link: LinkId, half: Half) {
+        if half == Half::Input {
+            return self.write(link, Link::flush);
+        }
         let Some(open) = self.links.get_mut(&link) else {
             return;
         };
-        if half == Half::Input {
-            let written = open.flush();
-            self.written(link, written);
-            return self.perform();
-        }
         let event = match (open.read(half, &mut self.buffer), half) {
             (Some([]), _) | (None, Half::Errors) => return,
             (Some(bytes), Half::Errors) => Event::LinkStderr { link, bytes },
@@ -418,30 +433,6 @@ impl State {
             (None, _) => Event::LinkEnded { link },
         };
         self.core.handle(event, self.now);
-        self.perform();
-    }
-
-    fn deliver(&mut self, news: News) {
-        let id = match &news {
-            News::Ended(ended) => ended.operation,
-            News::Progress { operation, .. } | News::Notified { operation } => *operation,
-            _ => CLIENT,
-        };
-        let Some(slot) = self.slots.get_mut(&id) else {
-            return self.disturb();
-        };
-        match news {
-            News::Ended(ended) => (slot.ended, slot.over) = (Some(ended), true),
-            News::Progress { progress, .. } => {
-                slot.progress.push_back(progress);
-                let surplus = slot.progress.len().saturating_sub(PROGRESS_KEPT);
-                slot.progress.drain(..surplus);
-            }
-            _ => slot.notified = true,
-        }
-        slot.bell.iter().for_each(|bell| bell.notify_all());
-        // Perhaps it is the leader's, which sleeps while this thread delivers.
-        self.disturb();
     }
 
     /// Makes a caller the leader, unless another one is. It does not wait for the keeper to wake up.
@@ -484,16 +475,25 @@ impl State {
     }
 }
 
-/// The failure in the core's terms.
-fn failure(error: &io::Error) -> IoFailure {
-    let kind = match error.kind() {
-        io::ErrorKind::NotFound => IoKind::NotFound,
-        io::ErrorKind::PermissionDenied => IoKind::PermissionDenied,
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => IoKind::BrokenPipe,
-        _ => IoKind::Other,
-    };
-    IoFailure {
-        kind,
-        detail: error.to_string(),
+impl Waiter {
+    fn ring(&self) {
+        self.bell.iter().for_each(|bell| bell.notify_all());
+    }
+}
+
+#[cfg(test)]
+impl State {
+    /// A caller leads, and sleeps.
+    pub(crate) fn a_caller_sleeps(&self) -> bool {
+        self.lead.by == Leader::Caller && self.lead.asleep.is_some()
+    }
+
+    /// The keeper leads, and sleeps without a limit.
+    pub(crate) fn the_keeper_sleeps_for_ever(&self) -> bool {
+        self.lead.by == Leader::Keeper && self.lead.asleep == Some(None)
+    }
+
+    pub(crate) fn followers(&self) -> usize {
+        self.inbox.open().map(|(_, waiter)| waiter.waiting).sum()
     }
 }

@@ -5,11 +5,9 @@
 //! its clock.
 //!
 //! ```no_run
-//! use mcp_driver_blocking::{CallOutcome, Client};
-//! use mcp_proto::Config;
+//! use mcp_driver_blocking::{CallOutcome, Client, Config};
 //!
-//! # fn main() -> Result<(), mcp_proto::Error> {
-//! # let config = Config::default();
+//! # fn example(config: Config) -> Result<(), mcp_driver_blocking::Error> {
 //! let client = Client::connect(config)?;
 //! println!("{}", client.report());
 //! let arguments = std::collections::BTreeMap::from([("timezone", "Asia/Tokyo")]);
@@ -35,24 +33,21 @@
 
 mod client;
 mod engine;
-mod machine;
 #[cfg(not(unix))]
 #[path = "elsewhere.rs"]
 mod sys;
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod sys;
-#[cfg(all(test, unix))]
+
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
-#[cfg(test)]
-mod toy;
 mod waiting;
 
-#[cfg(not(test))]
-use mcp_proto::Client as Core;
-// The engine's own tests run over a core that is small enough to see through.
-#[cfg(test)]
-use toy::Toy as Core;
-
-pub use client::{Builder, CallOutcome, Client};
-pub use waiting::{Listener, Pending, PendingEvent};
+pub use client::{Client, ClientBuilder};
+pub use mcp_proto::{
+    Answer, CallOutcome, Config, Diagnosis, Ended, Error, ErrorKind, Identity, Listed,
+    Notification, Operation, OperationId, Options, Outcome, ProgressUpdate, Reply, Report, Request,
+    ToolCall, error, types, wire::Json,
+};
+pub use waiting::{Listener, Pending};

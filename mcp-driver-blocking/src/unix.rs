@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use mcp_proto::config::SpawnPlan;
-use mcp_proto::{Exit, LinkId};
+use mcp_proto::{Exit, IoFailure, LinkId};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -50,7 +50,7 @@ impl Link {
         plan: &SpawnPlan,
         exits: &Sender<LinkExit>,
         waker: &Arc<Waker>,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, IoFailure> {
         let mut command = Command::new(&plan.program);
         command.args(&plan.args).env_clear().process_group(0);
         command.envs(plan.env.iter().map(|(name, value)| (name, value.expose())));
@@ -64,14 +64,13 @@ impl Link {
         let (exits, waker) = (exits.clone(), Arc::clone(waker));
         let thread = thread::Builder::new().name(format!("mcp-child-{id}"));
         thread.spawn(move || {
-            let Ok(mut process) = child.recv() else {
-                return;
-            };
-            let _ = exits.send((id, exit_of(Pid::from_child(&process))));
-            waker.raise();
-            drop(waker);
-            let _released: Result<Child, _> = child.recv();
-            let _ = process.wait();
+            if let Ok(mut process) = child.recv() {
+                let _ = exits.send((id, exit_of(Pid::from_child(&process))));
+                waker.raise();
+                drop(waker);
+                let _released: Result<Child, _> = child.recv();
+                let _ = process.wait();
+            }
         })?;
         let mut child = command.spawn()?;
         let (input, output, errors) =
@@ -86,7 +85,7 @@ impl Link {
     }
 
     /// Takes a stream that the host supplied.
-    pub(crate) fn adopt((reader, writer): Pair) -> io::Result<Self> {
+    pub(crate) fn adopt((reader, writer): Pair) -> Result<Self, IoFailure> {
         let mut link = Self::default();
         link.add(Half::Output, Some(reader))?;
         link.add(Half::Input, Some(writer))?;
@@ -113,11 +112,8 @@ impl Link {
 
     /// Reads what is there: `None` at the end of the stream, nothing if nothing is there yet.
     pub(crate) fn read<'b>(&mut self, half: Half, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let read = self
-            .halves
-            .get(&half)
-            .map(|fd| rustix::io::read(fd, &mut *buffer));
-        match read {
+        let open = self.halves.get(&half);
+        match open.map(|fd| rustix::io::read(fd, &mut *buffer)) {
             Some(Ok(count)) if count > 0 => buffer.get(..count),
             None | Some(Err(Errno::AGAIN | Errno::INTR)) => Some(&[]),
             Some(_) => {
@@ -128,16 +124,16 @@ impl Link {
     }
 
     /// Writes of these bytes what goes without waiting, and keeps the rest for [`flush`](Self::flush).
-    pub(crate) fn write(&mut self, bytes: Vec<u8>) -> Option<io::Result<Vec<u8>>> {
+    pub(crate) fn write(&mut self, bytes: Vec<u8>) -> Option<Result<Vec<u8>, IoFailure>> {
         self.unsent = Some((bytes, 0));
         self.flush()
     }
 
     /// Writes more. Once all bytes are gone their buffer comes back; `None` while some are left.
-    pub(crate) fn flush(&mut self) -> Option<io::Result<Vec<u8>>> {
+    pub(crate) fn flush(&mut self) -> Option<Result<Vec<u8>, IoFailure>> {
         let (bytes, mut written) = self.unsent.take()?;
         let Some(input) = self.halves.get(&Half::Input) else {
-            return Some(Err(io::ErrorKind::BrokenPipe.into()));
+            return Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into()));
         };
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
             match retry_on_intr(|| rustix::io::write(input, rest)) {
@@ -146,7 +142,7 @@ impl Link {
                     return None;
                 }
                 Ok(count) => written += count,
-                Err(error) => return Some(Err(error.into())),
+                Err(error) => return Some(Err(io::Error::from(error).into())),
             }
         }
         Some(Ok(bytes))
@@ -163,15 +159,14 @@ impl Link {
 
     /// Sends `SIGTERM`, or with `force` `SIGKILL`, to the process group; nothing on a stream.
     pub(crate) fn terminate(&self, force: bool) {
-        let Some((pid, _)) = &self.process else {
-            return;
-        };
-        let signal = if force { Signal::KILL } else { Signal::TERM };
-        let group = rustix::process::kill_process_group(*pid, signal);
-        // It may have moved to another group. Not with a second `SIGTERM` for no reason: servers take
-        // that for impatience.
-        if force || group.is_err() {
-            let _ = rustix::process::kill_process(*pid, signal);
+        if let Some((pid, _)) = &self.process {
+            let signal = if force { Signal::KILL } else { Signal::TERM };
+            let group = rustix::process::kill_process_group(*pid, signal);
+            // It may have moved to another group. Not with a second `SIGTERM` for no reason: servers
+            // take that for impatience.
+            if force || group.is_err() {
+                let _ = rustix::process::kill_process(*pid, signal);
+            }
         }
     }
 }
@@ -194,10 +189,11 @@ impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&reader, true)?;
+        let raised = AtomicBool::default();
         Ok(Self {
             reader,
             writer,
-            raised: AtomicBool::new(false),
+            raised,
         })
     }
 
@@ -227,10 +223,9 @@ pub(crate) fn poll(
     let mut fds = Vec::with_capacity(watches.len() + 1);
     fds.push(PollFd::new(&waker.reader, PollFlags::IN));
     fds.extend(watches.iter().map(|(_, half, fd)| {
-        let flags = if *half == Half::Input {
-            PollFlags::OUT
-        } else {
-            PollFlags::IN
+        let flags = match half {
+            Half::Input => PollFlags::OUT,
+            Half::Output | Half::Errors => PollFlags::IN,
         };
         PollFd::from_borrowed_fd(fd.as_fd(), flags)
     }));
@@ -273,15 +268,9 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
 /// Blocks until the process has ended, and leaves it as a zombie: its group can still be killed.
 fn exit_of(pid: Pid) -> Exit {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    let status = retry_on_intr(|| rustix::process::waitid(WaitId::Pid(pid), options));
-    // An error means that somebody else reaped it, or that the host ignores `SIGCHLD`.
-    let Ok(Some(status)) = status else {
-        return Exit::Unknown;
-    };
-    let signal = || status.terminating_signal().map(Exit::Signal);
-    status
-        .exit_status()
-        .map(Exit::Code)
-        .or_else(signal)
-        .unwrap_or(Exit::Unknown)
+    match retry_on_intr(|| rustix::process::waitid(WaitId::Pid(pid), options)) {
+        Ok(Some(status)) => Exit::of(status.exit_status(), status.terminating_signal()),
+        // Somebody else reaped it, or the host ignores `SIGCHLD`.
+        _ => Exit::Unknown,
+    }
 }

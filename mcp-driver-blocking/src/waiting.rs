@@ -1,28 +1,26 @@
-//! Operations that are under way.
+//! Operations under way, as the application holds them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use mcp_proto::{Ended, Error, Notification, OperationId, Outcome, ProgressUpdate, Reply};
+use mcp_proto::error::Cause;
+use mcp_proto::{Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate};
 
-use crate::client::{Client, misuse, unanswered};
-use crate::engine::Slot;
+use crate::client::Client;
+use crate::engine::State;
 
-/// An operation that was submitted. Dropping it cancels.
+/// An operation that was accepted. Dropping it cancels; the server is told. It keeps the client alive.
 ///
 /// ```no_run
-/// use mcp_driver_blocking::{Client, PendingEvent};
-/// use mcp_proto::{Operation, Options};
+/// use mcp_driver_blocking::{Client, Error, Operation, Options};
 ///
-/// # fn example(client: &Client) -> Result<(), mcp_proto::Error> {
+/// # fn example(client: &Client) -> Result<(), Error> {
 /// let options = Options { progress: true, ..Options::default() };
-/// let pending = client.submit(Operation::call("build", None).with(options))?;
-/// while let Some(event) = pending.next_event() {
-///     match event {
-///         PendingEvent::Progress(progress) => eprintln!("{}", progress.progress),
-///         PendingEvent::Ended(ended) => println!("{:?}", ended.outcome),
-///     }
+/// let pending = client.submit(Operation::call("build/run", None).with(options))?;
+/// while let Some(progress) = pending.progress() {
+///     println!("{}", progress.progress);
 /// }
+/// println!("{:?}", pending.wait().outcome);
 /// # Ok(())
 /// # }
 /// ```
@@ -33,70 +31,60 @@ pub struct Pending {
     pub(crate) id: OperationId,
 }
 
-/// What happens to a pending operation.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PendingEvent {
-    /// The server reported progress.
-    Progress(ProgressUpdate),
-    /// It ended.
-    Ended(Ended),
-}
-
 impl Pending {
-    /// The operation's handle, with which any thread can [`cancel`](Client::cancel) it.
+    /// The operation's number, with which any thread can [`cancel`](Client::cancel) it.
     #[must_use]
-    pub fn id(&self) -> OperationId {
+    pub const fn id(&self) -> OperationId {
         self.id
     }
 
-    /// Waits for the end. If that was already taken by one of the other methods, this says so as a
-    /// [`Cause::Usage`](mcp_proto::error::Cause::Usage).
+    /// Cancels; the operation then ends at once with [`Cause::Cancelled`], unless it has ended before.
+    pub fn cancel(&self) {
+        self.client.cancel(self.id);
+    }
+
+    /// Waits for the end. If [`wait_timeout`](Self::wait_timeout) gave it out before, this says so as a
+    /// [`Cause::Usage`].
     #[must_use]
     pub fn wait(self) -> Ended {
-        let ended = self.take(None, |slot| slot.ended.take());
-        let taken = || Outcome::Failed(misuse("the end of this operation was taken before"));
+        let ended = self.take(None, |state| state.inbox.take_ended(self.id));
         ended.map_or_else(
             || Ended {
                 operation: self.id,
                 peer: None,
                 tool: None,
-                outcome: taken(),
+                outcome: Outcome::Failed(Error::general(Cause::Usage(
+                    "the end of this operation was taken before".into(),
+                ))),
             },
             |ended| *ended,
         )
     }
 
-    /// Waits for the end, but not longer than this. `None`: it goes on, and can be waited for again.
+    /// Waits for the end, but not longer than this. `None`: it goes on, and can be waited for again; or
+    /// its end was given out before.
     pub fn wait_timeout(&self, longest: Duration) -> Option<Ended> {
-        self.take(Some(longest), |slot| slot.ended.take())
-            .map(|ended| *ended)
+        let ended = self.take(Some(longest), |state| state.inbox.take_ended(self.id));
+        ended.map(|ended| *ended)
     }
 
-    /// Waits for progress or the end, which comes last; `None` after it. Of unread progress a bounded
-    /// number is kept, the newest.
-    pub fn next_event(&self) -> Option<PendingEvent> {
-        self.take(None, |slot| match slot.progress.pop_front() {
-            Some(progress) => Some(PendingEvent::Progress(progress)),
-            None => slot.ended.take().map(|ended| PendingEvent::Ended(*ended)),
-        })
+    /// Waits for the next progress report; `None` once the operation has ended. Reports come only when
+    /// [`Options::progress`](crate::Options::progress) was set; when more than 64 wait, the oldest ones
+    /// are dropped.
+    pub fn progress(&self) -> Option<ProgressUpdate> {
+        self.take(None, |state| state.inbox.take_progress(self.id))
     }
 
-    /// Cancels: it ends with [`Cause::Cancelled`](mcp_proto::error::Cause::Cancelled), unless it has ended.
-    pub fn cancel(&self) {
-        self.client.cancel(self.id);
-    }
-
-    /// Waits for what is found in the slot; `None` when the operation is over without it.
+    /// Waits for what is found; `None` when the operation is over without it, or time is.
     fn take<T>(
         &self,
         longest: Option<Duration>,
-        mut found: impl FnMut(&mut Slot) -> Option<T>,
+        mut found: impl FnMut(&mut State) -> Option<T>,
     ) -> Option<T> {
-        let shared = self.client.shared();
+        let shared = &self.client.owner.0;
         let waited = shared.wait(shared.lock(), self.id, longest, |state| {
-            let slot = state.slots.get_mut(&self.id)?;
-            let found = found(slot);
-            (found.is_some() || slot.over).then_some(found)
+            let found = found(state);
+            (found.is_some() || state.inbox.is_over(self.id)).then_some(found)
         });
         waited.flatten()
     }
@@ -104,41 +92,40 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.client.shared().with(|state| {
-            if state.slots.remove(&self.id).is_some_and(|slot| !slot.over) {
-                state.core.cancel(self.id, state.now);
-            }
-        });
+        self.client.owner.0.with(|state| state.release(self.id));
     }
 }
 
-/// Change notifications as they come. Dropping it ends the subscription.
+/// Change notifications as they come. Dropping it ends the listening.
 ///
 /// ```no_run
-/// # fn example(client: &mcp_driver_blocking::Client) -> Result<(), mcp_proto::Error> {
+/// # fn example(client: &mcp_driver_blocking::Client) -> Result<(), mcp_driver_blocking::Error> {
 /// let mut listener = client.listen(None)?;
 /// while let Some(notification) = listener.next_timeout(std::time::Duration::from_secs(60)) {
-///     println!("{} says {}", notification.peer, notification.method);
+///     println!("{}: {}", notification.peer, notification.method);
 /// }
 /// println!("{} came", listener.finish()?);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
-#[must_use = "dropping it ends the subscription"]
+#[must_use = "dropping it ends the listening"]
 pub struct Listener {
     pub(crate) pending: Pending,
-    pub(crate) taken: VecDeque<Notification>,
+    pub(crate) fetched: VecDeque<Notification>,
 }
 
 impl Listener {
-    /// The handle of the listening operation, with which any thread can [`cancel`](Client::cancel) it.
+    /// The operation's number, with which any thread can [`cancel`](Client::cancel) it.
     #[must_use]
-    pub fn id(&self) -> OperationId {
+    pub const fn id(&self) -> OperationId {
         self.pending.id
     }
 
-    /// Waits for the next notification, without a limit; `None` when no more can come.
+    /// Waits for the next notification; `None` once the listening has ended: [`finish`](Self::finish)
+    /// says why.
+    ///
+    /// A server is not read on while too many of its notifications wait to be fetched.
     #[allow(clippy::should_implement_trait)] // an iterator would invite adaptors that block
     pub fn next(&mut self) -> Option<Notification> {
         self.take(None)
@@ -149,32 +136,23 @@ impl Listener {
         self.take(Some(longest))
     }
 
-    /// Ends the subscription: how many notifications came.
+    /// Ends the listening and says how many notifications came, those that were not fetched included.
     ///
     /// # Errors
-    /// When it had ended before, by [`Client::cancel`] or [`Client::close`].
+    /// Why the listening had ended before.
     pub fn finish(self) -> Result<u64, Error> {
-        let id = self.pending.id;
-        self.pending
-            .client
-            .shared()
-            .with(|state| state.core.finish(id, state.now));
-        match self.pending.wait().outcome {
-            Outcome::Complete(Reply::Listened { notifications }) => Ok(notifications),
-            outcome => Err(unanswered(outcome)),
-        }
+        let finish = |state: &mut State| state.core.finish(self.pending.id, state.now);
+        self.pending.client.owner.0.with(finish);
+        u64::from_ended(self.pending.wait())
     }
 
     fn take(&mut self, longest: Option<Duration>) -> Option<Notification> {
-        let (id, taken) = (self.pending.id, &mut self.taken);
-        let shared = self.pending.client.shared();
-        let waited = shared.wait(shared.lock(), id, longest, |state| {
-            let slot = state.slots.get_mut(&id)?;
-            if taken.is_empty() && std::mem::take(&mut slot.notified) {
-                taken.extend(state.core.take_notifications(id));
+        let (id, fetched) = (self.pending.id, &mut self.fetched);
+        self.pending.take(longest, |state| {
+            if fetched.is_empty() {
+                fetched.extend(state.core.take_notifications(id));
             }
-            (!taken.is_empty() || slot.over).then(|| taken.pop_front())
-        });
-        waited.flatten()
+            fetched.pop_front()
+        })
     }
 }

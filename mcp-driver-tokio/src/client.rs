@@ -2,23 +2,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::fs::Metadata;
+use std::path::Path;
 use std::sync::Arc;
 
-use mcp_proto::error::Cause;
+use mcp_proto::operation::{self, arguments as encoded};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, Prompt, ReadResourceResult, Resource,
     ResourceTemplate, Tool,
 };
-use mcp_proto::wire::Json;
 use mcp_proto::{
-    Config, Diagnosis, Ended, Error, Identity, Listed, Operation, OperationId, Report, Request,
+    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
+    OperationId, Report,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::links::Stream;
-use crate::operation::{Answer, CallOutcome, Listener, Pending, answer, outcome};
-use crate::shared::{Owner, Shared};
+use crate::operation::{Listener, Pending};
+use crate::shared::{Owner, Shared, State};
 
 /// A client of any number of servers: a handle that can be cloned and used from any task or thread.
 ///
@@ -63,7 +65,7 @@ impl Client {
     /// # Errors
     /// The client was closed meanwhile.
     pub async fn settled(&self) -> Result<(), Error> {
-        self.list(Request::Settle).await
+        self.ask(Operation::settle()).await
     }
 
     /// What became of the servers, and what they offer under which names.
@@ -83,7 +85,7 @@ impl Client {
     /// # Errors
     /// No server could say; what single ones could not is in the [`report`](Self::report).
     pub async fn tools(&self) -> Result<Vec<Listed<Tool>>, Error> {
-        self.list(Request::ListTools).await
+        self.ask(Operation::list_tools()).await
     }
 
     /// All resources of all servers.
@@ -91,7 +93,7 @@ impl Client {
     /// # Errors
     /// As for [`tools`](Self::tools).
     pub async fn resources(&self) -> Result<Vec<Listed<Resource>>, Error> {
-        self.list(Request::ListResources).await
+        self.ask(Operation::list_resources()).await
     }
 
     /// All resource templates of all servers.
@@ -99,7 +101,7 @@ impl Client {
     /// # Errors
     /// As for [`tools`](Self::tools).
     pub async fn resource_templates(&self) -> Result<Vec<Listed<ResourceTemplate>>, Error> {
-        self.list(Request::ListResourceTemplates).await
+        self.ask(Operation::list_resource_templates()).await
     }
 
     /// All prompts of all servers.
@@ -107,7 +109,7 @@ impl Client {
     /// # Errors
     /// As for [`tools`](Self::tools).
     pub async fn prompts(&self) -> Result<Vec<Listed<Prompt>>, Error> {
-        self.list(Request::ListPrompts).await
+        self.ask(Operation::list_prompts()).await
     }
 
     /// Calls a tool with arguments that serialize to a JSON object; `()` is none.
@@ -133,8 +135,7 @@ impl Client {
         tool: impl Into<String>,
         arguments: impl Serialize,
     ) -> Result<CallOutcome<CallToolResult>, Error> {
-        let operation = Operation::call(tool, object(&arguments)?);
-        outcome(self.run(operation).await?)
+        self.ask(Operation::call(tool, encoded(&arguments)?)).await
     }
 
     /// Reads a resource.
@@ -145,8 +146,7 @@ impl Client {
         &self,
         uri: impl Into<String>,
     ) -> Result<CallOutcome<ReadResourceResult>, Error> {
-        let operation = Operation::new(Request::ReadResource { uri: uri.into() });
-        outcome(self.run(operation).await?)
+        self.ask(Operation::read(uri)).await
     }
 
     /// Gets a prompt, with arguments that serialize to a JSON object of strings; `()` is none.
@@ -158,32 +158,26 @@ impl Client {
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Result<CallOutcome<GetPromptResult>, Error> {
-        let operation = Operation::new(Request::GetPrompt {
-            name: name.into(),
-            arguments: object(&arguments)?,
-        });
-        outcome(self.run(operation).await?)
+        self.ask(Operation::prompt(name, encoded(&arguments)?))
+            .await
     }
 
-    /// Asks a server how an argument of a prompt or of a resource template may go on. Arguments that are
-    /// known already go with [`run`](Self::run).
+    /// Asks a server how `value` of an argument may go on, of a prompt (`{"type":"ref/prompt","name":…}`)
+    /// or of a resource template (`{"type":"ref/resource","uri":…}`). Arguments that are known already go
+    /// with [`run`](Self::run).
     ///
     /// # Errors
     /// As for [`call_tool`](Self::call_tool).
     pub async fn complete(
         &self,
         peer: impl Into<String>,
-        reference: impl Into<Json>,
+        reference: impl Serialize,
         argument: impl Into<String>,
         value: impl Into<String>,
     ) -> Result<CompleteResult, Error> {
-        let operation = Operation::new(Request::Complete {
-            reference: reference.into(),
-            argument: argument.into(),
-            value: value.into(),
-            context: None,
-        });
-        answer(self.run(operation.on(peer)).await?)
+        let reference = operation::encode(&reference)?;
+        self.ask(Operation::complete(peer, reference, argument, value))
+            .await
     }
 
     /// Listens to change notifications of one server, or of all.
@@ -191,11 +185,8 @@ impl Client {
     /// # Errors
     /// There is no such server, or the client is closed.
     pub fn listen(&self, peer: Option<&str>) -> Result<Listener, Error> {
-        let mut operation = Operation::new(Request::Listen);
-        operation.peer = peer.map(Into::into);
-        let pending = self.submit(operation)?;
         Ok(Listener {
-            pending,
+            pending: self.submit(Operation::listen(peer))?,
             fetched: VecDeque::new(),
         })
     }
@@ -215,15 +206,16 @@ impl Client {
     /// # Errors
     /// The operation was not accepted; nothing was sent.
     pub fn submit(&self, operation: Operation) -> Result<Pending, Error> {
-        let id = self.owner.0.submit(operation)?;
-        Ok(Pending::new(self.owner.clone(), id))
+        Ok(Pending {
+            id: self.owner.0.submit(operation)?,
+            owner: self.owner.clone(),
+        })
     }
 
     /// Cancels an operation from anywhere; one that has ended stays as it is.
     pub fn cancel(&self, operation: OperationId) {
-        self.owner
-            .0
-            .with(|state, now| state.core.cancel(operation, now));
+        let cancel = |state: &mut State, now| state.core.cancel(operation, now);
+        self.owner.0.with(cancel);
     }
 
     /// Ends a listening operation from anywhere, with its count; other operations stay as they are.
@@ -239,8 +231,8 @@ impl Client {
         self.owner.0.close().await;
     }
 
-    async fn list<T: Answer>(&self, request: Request) -> Result<T, Error> {
-        answer(self.run(Operation::new(request)).await?)
+    async fn ask<T: Answer>(&self, operation: Operation) -> Result<T, Error> {
+        T::from_ended(self.run(operation).await?)
     }
 }
 
@@ -280,7 +272,10 @@ impl ClientBuilder {
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O or time enabled.
     pub fn start(self) -> Client {
-        let shared = Shared::start(self.config, self.identity, self.streams);
+        let variable = &mut |name: &str| std::env::var(name).ok();
+        let pinned = self.config.pin(variable, &mut executable);
+        let core = mcp_proto::Client::new(pinned, self.identity, Instant::ZERO);
+        let shared = Shared::start(core, self.streams);
         Client {
             owner: Arc::new(Owner(shared)),
         }
@@ -293,13 +288,14 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// Arguments as a JSON object; unit and `None` are none.
-fn object(arguments: &impl Serialize) -> Result<Option<Json>, Error> {
-    let json = Json::encode(arguments).map_err(|error| {
-        let cause = format!("the arguments cannot be written as JSON: {error}");
-        Error::general(Cause::Usage(cause))
-    })?;
-    Ok(Some(json).filter(|json| json.as_str() != "null"))
+/// The absolute path of a file that can be executed.
+fn executable(path: &str) -> Option<String> {
+    let metadata = Path::new(path).metadata().ok().filter(Metadata::is_file)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 == 0 {
+        return None;
+    }
+    std::path::absolute(path).ok()?.to_str().map(Into::into)
 }
 
 #[cfg(test)]
@@ -320,20 +316,5 @@ mod tests {
         while shared.upgrade().is_some() {
             tokio::task::yield_now().await;
         }
-    }
-
-    #[test]
-    fn unit_and_none_are_no_arguments() {
-        let text = |arguments: Option<Json>| arguments.map(|json| json.to_string());
-        assert_eq!(text(object(&()).unwrap()), None);
-        assert_eq!(text(object(&None::<u8>).unwrap()), None);
-        assert_eq!(
-            text(object(&serde_json::json!({})).unwrap()),
-            Some("{}".into())
-        );
-
-        let error = object(&BTreeMap::from([([1], 2)])).unwrap_err();
-        assert!(matches!(error.cause, Cause::Usage(_)));
-        assert!(!error.may_have_executed());
     }
 }

@@ -45,16 +45,14 @@
 
 mod client;
 mod links;
-mod machine;
 mod operation;
 mod process;
 mod shared;
 
 pub use client::{Client, ClientBuilder};
-pub use mcp_proto::Diagnosis;
-pub use mcp_proto::wire::Json;
 pub use mcp_proto::{
-    Config, Ended, Error, ErrorKind, Listed, Notification, Operation, OperationId, Options,
-    Outcome, Reply, Report, Request, ToolCall, error, types,
+    Answer, CallOutcome, Config, Diagnosis, Ended, Error, ErrorKind, Identity, Listed,
+    Notification, Operation, OperationId, Options, Outcome, ProgressUpdate, Reply, Report, Request,
+    ToolCall, error, types, wire::Json,
 };
-pub use operation::{CallOutcome, Listener, Pending};
+pub use operation::{Listener, Pending};

@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem::take;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use mcp_proto::{Action, Event, Exit, IoFailure, IoKind, LinkId, LinkTarget};
+use mcp_proto::{Action, Event, Exit, IoFailure, LinkId, LinkTarget};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use crate::process::{self, Process, Started};
 
@@ -46,8 +47,8 @@ pub(crate) struct Links {
     links: BTreeMap<LinkId, Link>,
     /// Streams that wait to be opened, by the name of their peer.
     streams: BTreeMap<String, Box<dyn Stream>>,
-    /// Reading tasks that may not read.
-    paused: BTreeMap<LinkId, Waker>,
+    /// Whom to wake once the lock is released.
+    pub(crate) wakes: Vec<Waker>,
     runtime: Handle,
 }
 
@@ -59,8 +60,10 @@ struct Link {
     outgoing: Option<(Vec<u8>, usize)>,
     /// The writing task, when it cannot go on.
     writer: Option<Waker>,
+    /// The reading task, when it may not go on.
+    reader: Option<Waker>,
     process: Option<Process>,
-    tasks: Vec<AbortHandle>,
+    tasks: JoinSet<()>,
 }
 
 impl Links {
@@ -68,15 +71,14 @@ impl Links {
         Self {
             links: BTreeMap::new(),
             streams,
-            paused: BTreeMap::new(),
+            wakes: Vec::new(),
             runtime,
         }
     }
 
-    /// All links and streams, to be dropped, which ends them.
-    pub(crate) fn take(&mut self) -> Self {
-        let none = Self::new(BTreeMap::new(), self.runtime.clone());
-        std::mem::replace(self, none)
+    /// Lets go of everything, which ends with being dropped.
+    pub(crate) fn clear(&mut self) -> impl Sized + use<> {
+        (take(&mut self.links), take(&mut self.streams))
     }
 
     /// Performs an action, and returns the fact that is known at once. `eager` writes are tried here
@@ -86,7 +88,6 @@ impl Links {
         action: Action,
         eager: bool,
         host: &Arc<H>,
-        wakes: &mut Vec<Waker>,
     ) -> Option<Event<'static>> {
         match action {
             Action::OpenLink { link, target } => return self.open(link, target, host),
@@ -98,20 +99,20 @@ impl Links {
                     return fact;
                 }
                 // The writing task takes over, with a waker that wakes something.
-                wakes.extend(link.writer.take());
+                self.wakes.extend(link.writer.take());
             }
             Action::CloseInput { link } => {
                 let link = self.links.get_mut(&link)?;
                 link.outgoing = None;
                 if let Some(mut input) = link.input.take() {
-                    link.run(&self.runtime, async move { drop(input.shutdown().await) });
+                    let shutdown = async move { drop(input.shutdown().await) };
+                    link.tasks.spawn_on(shutdown, &self.runtime);
                 }
             }
             Action::Terminate { link, force } => {
                 self.links.get(&link)?.process.as_ref()?.terminate(force);
             }
             Action::Release { link } => {
-                self.paused.remove(&link);
                 self.links.remove(&link);
             }
             _ => {}
@@ -128,7 +129,8 @@ impl Links {
         let mut link = Link::default();
         if let LinkTarget::Stream { name } = &*target {
             let Some(stream) = self.streams.remove(name) else {
-                return Some(link_failed(id, &io::ErrorKind::NotFound.into()));
+                let failure = IoFailure::no_stream();
+                return Some(Event::LinkFailed { link: id, failure });
             };
             let (output, input) = tokio::io::split(stream);
             link.connect(id, output, input, host, &self.runtime);
@@ -157,37 +159,37 @@ impl Links {
     ) -> Option<Event<'static>> {
         let link = self.links.get_mut(&id)?;
         match started {
-            Ok(started) => {
-                link.connect(id, started.stdout, started.stdin, host, &self.runtime);
-                link.run(&self.runtime, read_stderr(host.clone(), id, started.stderr));
-                link.run(
-                    &self.runtime,
-                    report_exit(host.clone(), id, started.process.watch()),
-                );
-                link.process = Some(started.process);
+            Ok((process, stdin, stdout, stderr)) => {
+                link.connect(id, stdout, stdin, host, &self.runtime);
+                let errors = read_stderr(host.clone(), id, stderr);
+                link.tasks.spawn_on(errors, &self.runtime);
+                let exit = report_exit(host.clone(), id, process.watch());
+                link.tasks.spawn_on(exit, &self.runtime);
+                link.process = Some(process);
                 Some(Event::LinkOpened { link: id })
             }
             Err(error) => {
                 self.links.remove(&id);
-                Some(link_failed(id, &error))
+                let failure = IoFailure::from(&error);
+                Some(Event::LinkFailed { link: id, failure })
             }
         }
     }
 
     /// Lets a reading task wait until [`resume`](Self::resume) finds that it may go on.
     pub(crate) fn pause(&mut self, link: LinkId, cx: &Context<'_>) {
-        self.paused.insert(link, cx.waker().clone());
+        if let Some(link) = self.links.get_mut(&link) {
+            link.reader = Some(cx.waker().clone());
+        }
     }
 
     /// Collects the waiting tasks of links that may be read again.
-    pub(crate) fn resume(&mut self, readable: impl Fn(LinkId) -> bool, wakes: &mut Vec<Waker>) {
-        self.paused.retain(|link, waker| {
-            let waits = !readable(*link);
-            if !waits {
-                wakes.push(waker.clone());
+    pub(crate) fn resume(&mut self, readable: impl Fn(LinkId) -> bool) {
+        for (id, link) in &mut self.links {
+            if link.reader.is_some() && readable(*id) {
+                self.wakes.extend(link.reader.take());
             }
-            waits
-        });
+        }
     }
 }
 
@@ -201,12 +203,9 @@ impl Link {
         runtime: &Handle,
     ) {
         self.input = Some(Box::new(input));
-        self.run(runtime, read_output(host.clone(), id, output));
-        self.run(runtime, write_input(host.clone(), id));
-    }
-
-    fn run(&mut self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.push(runtime.spawn(task).abort_handle());
+        let tasks = &mut self.tasks;
+        tasks.spawn_on(read_output(host.clone(), id, output), runtime);
+        tasks.spawn_on(write_input(host.clone(), id), runtime);
     }
 
     /// Goes on with the outstanding write: ready with the fact that came of it, or with `None` when
@@ -219,7 +218,7 @@ impl Link {
             return Poll::Pending;
         };
         let result = ready!(poll_write_all(input, bytes, written, cx));
-        let mut spent = std::mem::take(bytes);
+        let mut spent = take(bytes);
         self.outgoing = None;
         Poll::Ready(Some(match result {
             Ok(()) => {
@@ -228,20 +227,10 @@ impl Link {
             }
             Err(error) => {
                 self.input = None;
-                Event::LinkWriteFailed {
-                    link,
-                    failure: io_failure(&error),
-                }
+                let failure = IoFailure::from(&error);
+                Event::LinkWriteFailed { link, failure }
             }
         }))
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
     }
 }
 
@@ -268,16 +257,12 @@ async fn write_input<H: Host>(host: Arc<H>, id: LinkId) {
             let Some(link) = links.links.get_mut(&id) else {
                 return (None, Poll::Ready(false));
             };
-            match link.poll_write(id, cx) {
-                Poll::Ready(fact) => {
-                    let open = fact.is_some();
-                    (fact, Poll::Ready(open))
-                }
-                Poll::Pending => {
-                    link.writer = Some(cx.waker().clone());
-                    (None, Poll::Pending)
-                }
-            }
+            let Poll::Ready(fact) = link.poll_write(id, cx) else {
+                link.writer = Some(cx.waker().clone());
+                return (None, Poll::Pending);
+            };
+            let open = fact.is_some();
+            (fact, Poll::Ready(open))
         })
     };
     while poll_fn(&mut step).await {}
@@ -310,29 +295,6 @@ async fn read_stderr<H: Host>(host: Arc<H>, link: LinkId, mut stderr: impl Async
 async fn report_exit<H: Host>(host: Arc<H>, link: LinkId, exit: impl Future<Output = Exit>) {
     let exit = exit.await;
     host.report(Event::LinkExited { link, exit });
-}
-
-fn link_failed(link: LinkId, error: &io::Error) -> Event<'static> {
-    Event::LinkFailed {
-        link,
-        failure: io_failure(error),
-    }
-}
-
-/// The kind and the operating system's words. A stream's own words are left out: they may hold anything.
-fn io_failure(error: &io::Error) -> IoFailure {
-    IoFailure {
-        kind: match error.kind() {
-            io::ErrorKind::NotFound => IoKind::NotFound,
-            io::ErrorKind::PermissionDenied => IoKind::PermissionDenied,
-            io::ErrorKind::BrokenPipe | io::ErrorKind::WriteZero => IoKind::BrokenPipe,
-            _ => IoKind::Other,
-        },
-        detail: match error.raw_os_error() {
-            Some(_) => error.to_string(),
-            None => error.kind().to_string(),
-        },
-    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

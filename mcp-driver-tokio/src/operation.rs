@@ -1,20 +1,14 @@
 //! Operations under way, as the application holds them.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_proto::types::{
-    CallToolResult, CompleteResult, GetPromptResult, InputRequired, Prompt, ReadResourceResult,
-    Resource, ResourceTemplate, Tool,
-};
-use mcp_proto::{Ended, Error, Listed, Notification, OperationId, Outcome, ProgressUpdate, Reply};
+use mcp_proto::{Answer, Ended, Error, Notification, OperationId, ProgressUpdate};
 
-use crate::error::Cause;
-use crate::shared::Owner;
+use crate::shared::{Owner, State};
 
 /// An operation that was accepted: a future of how it [`Ended`].
 ///
@@ -36,44 +30,35 @@ use crate::shared::Owner;
 #[derive(Debug)]
 #[must_use = "dropping it cancels the operation"]
 pub struct Pending {
-    owner: Arc<Owner>,
-    id: OperationId,
-    learned: bool,
+    pub(crate) owner: Arc<Owner>,
+    pub(crate) id: OperationId,
 }
 
 impl Pending {
-    pub(crate) const fn new(owner: Arc<Owner>, id: OperationId) -> Self {
-        Self {
-            owner,
-            id,
-            learned: false,
-        }
-    }
-
     /// The operation's number, for [`Client::cancel`](crate::Client::cancel).
     #[must_use]
     pub const fn id(&self) -> OperationId {
         self.id
     }
 
-    /// Cancels; the operation then ends at once with [`Cause::Cancelled`], unless it has ended before.
+    /// Cancels; the operation then ends at once with [`Cause::Cancelled`](crate::error::Cause::Cancelled),
+    /// unless it has ended before.
     pub fn cancel(&self) {
-        self.owner
-            .0
-            .with(|state, now| state.core.cancel(self.id, now));
+        let cancel = |state: &mut State, now| state.core.cancel(self.id, now);
+        self.owner.0.with(cancel);
     }
 
     /// The next progress report; `None` once the operation has ended. Reports come only when
     /// [`Options::progress`](crate::Options::progress) was set; when more than 64 wait, the oldest ones
     /// are dropped. Dropping the returned future loses nothing.
     pub async fn progress(&mut self) -> Option<ProgressUpdate> {
-        let next = poll_fn(|cx| {
-            self.owner.0.poll(self.id, cx, |waiter| {
-                let next = waiter.progress.pop_front();
-                (next.is_some() || waiter.ended.is_some()).then_some(next)
+        let next = |cx: &mut Context<'_>| {
+            self.owner.0.poll(self.id, cx, |inbox| {
+                let next = inbox.take_progress(self.id);
+                (next.is_some() || inbox.is_over(self.id)).then_some(next)
             })
-        });
-        if self.learned { None } else { next.await }
+        };
+        poll_fn(next).await
     }
 }
 
@@ -81,22 +66,19 @@ impl Future for Pending {
     type Output = Ended;
 
     /// Pending for ever after it was ready.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
-        let ended = self.owner.0.poll(self.id, cx, |waiter| waiter.ended.take());
-        self.learned |= ended.is_ready();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let shared = &self.owner.0;
+        let ended = shared.poll(self.id, cx, |inbox| inbox.take_ended(self.id));
         ended.map(|ended| *ended)
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.owner.0.forget(self.id, self.learned);
-    }
-}
-
-impl fmt::Debug for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
+        let release = |state: &mut State, now| state.inbox.release(&mut state.core, self.id, now);
+        let released = self.owner.0.with(release);
+        // Not under the lock: the last waker of a task may drop what takes it.
+        drop(released);
     }
 }
 
@@ -112,6 +94,7 @@ impl fmt::Debug for Owner {
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping it ends the listening"]
 pub struct Listener {
     pub(crate) pending: Pending,
     pub(crate) fetched: VecDeque<Notification>,
@@ -130,20 +113,19 @@ impl Listener {
     /// A server is not read on while too many of its notifications wait to be fetched.
     pub async fn next(&mut self) -> Option<Notification> {
         let (shared, id) = (&self.pending.owner.0, self.pending.id);
-        poll_fn(|cx| {
+        let next = |cx: &mut Context<'_>| {
+            // Registered before the fetch, so that what comes after it wakes the task.
+            let over = shared.poll(id, cx, |inbox| inbox.is_over(id).then_some(()));
             if self.fetched.is_empty() {
-                // Registered before the fetch, so that what comes after it wakes the task.
-                let over = shared.poll(id, cx, |waiter| waiter.ended.is_some().then_some(()));
-                self.fetched = shared
-                    .with(|state, _| state.core.take_notifications(id))
-                    .into();
-                if self.fetched.is_empty() {
-                    return over.map(|()| None);
-                }
+                let fetch = |state: &mut State, _| state.core.take_notifications(id);
+                self.fetched = shared.with(fetch).into();
             }
-            Poll::Ready(self.fetched.pop_front())
-        })
-        .await
+            match self.fetched.pop_front() {
+                None => over.map(|()| None),
+                next => Poll::Ready(next),
+            }
+        };
+        poll_fn(next).await
     }
 
     /// Ends the listening and says how many notifications came, those that were not fetched included.
@@ -151,77 +133,8 @@ impl Listener {
     /// # Errors
     /// Why the listening had ended before.
     pub async fn finish(self) -> Result<u64, Error> {
-        let Self { pending, .. } = self;
-        pending
-            .owner
-            .0
-            .with(|state, now| state.core.finish(pending.id, now));
-        answer(pending.await)
+        let finish = |state: &mut State, now| state.core.finish(self.pending.id, now);
+        self.pending.owner.0.with(finish);
+        u64::from_ended(self.pending.await)
     }
-}
-
-/// What came of a call, or of another request that may need input first.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant)] // it is matched where it is returned, not kept
-pub enum CallOutcome<T = CallToolResult> {
-    /// The answer. A tool that says `isError` has answered too.
-    Complete(T),
-    /// The server needs input first; not an error. Ask for it and send the call again, with
-    /// [`ToolCall::input_responses`](crate::ToolCall::input_responses) and the state that came with it.
-    InputRequired(InputRequired),
-}
-
-/// The outcome of an operation that may need input.
-pub(crate) fn outcome<T: Answer>(ended: Ended) -> Result<CallOutcome<T>, Error> {
-    match ended.outcome {
-        Outcome::Complete(reply) => {
-            let answer = T::from(reply).ok_or_else(other_reply)?;
-            Ok(CallOutcome::Complete(answer))
-        }
-        Outcome::InputRequired(input) => Ok(CallOutcome::InputRequired(input)),
-        Outcome::Failed(error) => Err(error),
-    }
-}
-
-/// The outcome of an operation where nothing can be asked back.
-pub(crate) fn answer<T: Answer>(ended: Ended) -> Result<T, Error> {
-    match outcome(ended)? {
-        CallOutcome::Complete(answer) => Ok(answer),
-        CallOutcome::InputRequired(_) => Err(other_reply()),
-    }
-}
-
-/// The core never answers an operation with the reply of another kind.
-fn other_reply() -> Error {
-    Error::general(Cause::Usage(
-        "the answer is of another kind than the operation".into(),
-    ))
-}
-
-/// What one kind of operation is answered with.
-pub(crate) trait Answer: Sized {
-    fn from(reply: Reply) -> Option<Self>;
-}
-
-macro_rules! answers {
-    ($($type:ty = $pattern:pat => $value:expr;)*) => {
-        $(impl Answer for $type {
-            fn from(reply: Reply) -> Option<Self> {
-                if let $pattern = reply { Some($value) } else { None }
-            }
-        })*
-    };
-}
-
-answers! {
-    Vec<Listed<Tool>> = Reply::Tools(tools) => tools;
-    Vec<Listed<Resource>> = Reply::Resources(resources) => resources;
-    Vec<Listed<ResourceTemplate>> = Reply::ResourceTemplates(templates) => templates;
-    Vec<Listed<Prompt>> = Reply::Prompts(prompts) => prompts;
-    CallToolResult = Reply::Call(result) => result;
-    ReadResourceResult = Reply::Read(result) => result;
-    GetPromptResult = Reply::Prompt(result) => result;
-    CompleteResult = Reply::Completion(result) => result;
-    u64 = Reply::Listened { notifications } => notifications;
-    () = Reply::Settled => ();
 }

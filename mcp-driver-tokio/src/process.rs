@@ -9,12 +9,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 pub(crate) use group::Process;
 
 /// A process and the three pipes to it.
-pub(crate) struct Started {
-    pub(crate) process: Process,
-    pub(crate) stdin: ChildStdin,
-    pub(crate) stdout: ChildStdout,
-    pub(crate) stderr: ChildStderr,
-}
+pub(crate) type Started = (Process, ChildStdin, ChildStdout, ChildStderr);
 
 /// Starts a process as the leader of a group of its own, with the plan's environment and no other, and
 /// without a shell. Blocks until the program is loaded, so keep it off the runtime's threads.
@@ -32,13 +27,13 @@ pub(crate) fn start(plan: &SpawnPlan) -> io::Result<Started> {
     #[cfg(unix)]
     command.process_group(0);
     let mut child = command.spawn()?;
-    let absent = || io::Error::from(io::ErrorKind::BrokenPipe);
-    Ok(Started {
-        stdin: child.stdin.take().ok_or_else(absent)?,
-        stdout: child.stdout.take().ok_or_else(absent)?,
-        stderr: child.stderr.take().ok_or_else(absent)?,
-        process: Process::new(child).ok_or_else(absent)?,
-    })
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    match (Process::new(child), pipes) {
+        (Some(process), (Some(stdin), Some(stdout), Some(stderr))) => {
+            Ok((process, stdin, stdout, stderr))
+        }
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
 }
 
 #[cfg(unix)]
@@ -46,7 +41,7 @@ mod group {
     use std::future::{Future, pending};
 
     use mcp_proto::Exit;
-    use rustix::io::Errno;
+    use rustix::io::retry_on_intr;
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
     use tokio::process::Child;
     use tokio::runtime::Handle;
@@ -87,17 +82,11 @@ mod group {
                     return pending().await; // The end of its output will have to tell.
                 };
                 loop {
-                    match waitid(child.clone(), options) {
+                    match retry_on_intr(|| waitid(child.clone(), options)) {
                         Ok(None) => drop(exits.recv().await),
                         Ok(Some(status)) => {
-                            let signal = status.terminating_signal().map(Exit::Signal);
-                            return status
-                                .exit_status()
-                                .map(Exit::Code)
-                                .or(signal)
-                                .unwrap_or(Exit::Unknown);
+                            return Exit::of(status.exit_status(), status.terminating_signal());
                         }
-                        Err(Errno::INTR) => {}
                         Err(_) => return Exit::Unknown, // The host reaps all children by itself.
                     }
                 }
@@ -148,8 +137,7 @@ mod group {
                     Ok(mut child) => pin!(child.wait()).poll(cx),
                     Err(_) => Poll::Pending,
                 });
-                let code = status.await.ok().and_then(|status| status.code());
-                code.map_or(Exit::Unknown, Exit::Code)
+                Exit::of(status.await.ok().and_then(|status| status.code()), None)
             }
         }
     }

@@ -83,6 +83,18 @@ pub enum Exit {
     Unknown,
 }
 
+impl Exit {
+    /// What POSIX says of an ended process: its status, or the signal that ended it.
+    #[must_use]
+    pub const fn of(code: Option<i32>, signal: Option<i32>) -> Self {
+        match (code, signal) {
+            (Some(code), _) => Self::Code(code),
+            (None, Some(signal)) => Self::Signal(signal),
+            (None, None) => Self::Unknown,
+        }
+    }
+}
+
 impl core::fmt::Display for Exit {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
@@ -102,6 +114,40 @@ pub struct IoFailure {
     pub detail: String,
 }
 
+impl IoFailure {
+    /// There is no stream of the name that a [`LinkTarget::Stream`](crate::LinkTarget::Stream) has.
+    #[must_use]
+    pub fn no_stream() -> Self {
+        Self {
+            kind: IoKind::NotFound,
+            detail: "no stream was supplied under this name, or it was used before".into(),
+        }
+    }
+}
+
+/// The kind and the operating system's words. What a stream of the application's says itself is left
+/// out, because it may hold anything.
+#[cfg(feature = "std")]
+impl From<&std::io::Error> for IoFailure {
+    fn from(error: &std::io::Error) -> Self {
+        use alloc::string::ToString;
+        Self {
+            kind: error.kind().into(),
+            detail: match error.raw_os_error() {
+                Some(_) => error.to_string(),
+                None => error.kind().to_string(),
+            },
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<std::io::Error> for IoFailure {
+    fn from(error: std::io::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
 /// Kinds of I/O failure that make a difference to what a person should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -114,4 +160,19 @@ pub enum IoKind {
     BrokenPipe,
     /// Anything else.
     Other,
+}
+
+#[cfg(feature = "std")]
+impl From<std::io::ErrorKind> for IoKind {
+    fn from(kind: std::io::ErrorKind) -> Self {
+        use std::io::ErrorKind;
+        match kind {
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::PermissionDenied => Self::PermissionDenied,
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::WriteZero => {
+                Self::BrokenPipe
+            }
+            _ => Self::Other,
+        }
+    }
 }

@@ -19,6 +19,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod action;
+pub mod answer;
 pub mod cache;
 pub mod catalog;
 pub mod client;
@@ -27,6 +28,7 @@ pub mod error;
 pub mod event;
 pub mod identity;
 pub mod ids;
+pub mod inbox;
 pub mod legacy;
 pub mod limits;
 pub mod manifest;
@@ -45,12 +47,14 @@ pub mod violation;
 pub mod wire;
 
 pub use action::{Action, LinkTarget};
+pub use answer::{Answer, CallOutcome};
 pub use catalog::Catalog;
 pub use client::Client;
 pub use config::{Config, PeerConfig};
 pub use error::{Error, ErrorKind, Ran};
 pub use event::{Event, Exit, IoFailure, IoKind};
 pub use ids::{LinkId, OperationId, PeerId};
+pub use inbox::Inbox;
 pub use limits::Limits;
 pub use operation::{
     Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, ProgressUpdate,

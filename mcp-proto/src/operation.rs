@@ -1,10 +1,13 @@
 //! What the application asks for, and what it gets.
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::error::Error;
+use serde::Serialize;
+
+use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::time::Duration;
 use crate::types::{
@@ -78,10 +81,6 @@ pub struct ToolCall {
     pub tool: String,
     /// A JSON object; `None` is `{}`.
     pub arguments: Option<Json>,
-    /// Answers to input requests of an earlier round: a JSON object from key to response.
-    pub input_responses: Option<Json>,
-    /// The `requestState` of that round as the raw JSON token it arrived as, echoed byte-exactly (R30).
-    pub request_state: Option<Json>,
 }
 
 /// What goes with an operation whatever its kind.
@@ -97,6 +96,12 @@ pub struct Options {
     pub meta: Option<Json>,
     /// The application's idempotency key (R33).
     pub idempotency_key: Option<String>,
+    /// Answers to the input requests of an earlier round: a JSON object from key to response. For calls,
+    /// reads and prompts only (R30).
+    pub input_responses: Option<Json>,
+    /// The `requestState` of that round as the JSON string it arrived as, echoed byte-exactly. For calls,
+    /// reads and prompts only (R30).
+    pub request_state: Option<Json>,
 }
 
 impl Operation {
@@ -124,14 +129,168 @@ impl Operation {
         self
     }
 
-    /// A tool call with its arguments, a JSON object.
+    /// The same once more, with responses to the questions that it was answered with, and with the state
+    /// that came with them (R30).
+    #[must_use]
+    pub fn answering(mut self, input: &InputRequired, responses: impl Into<Json>) -> Self {
+        self.options.input_responses = Some(responses.into());
+        let state = input.state.as_ref();
+        self.options.request_state = state.map(|state| state.as_json().clone());
+        self
+    }
+
+    /// All tools.
+    #[must_use]
+    pub fn list_tools() -> Self {
+        Self::new(Request::ListTools)
+    }
+
+    /// All resources.
+    #[must_use]
+    pub fn list_resources() -> Self {
+        Self::new(Request::ListResources)
+    }
+
+    /// All resource templates.
+    #[must_use]
+    pub fn list_resource_templates() -> Self {
+        Self::new(Request::ListResourceTemplates)
+    }
+
+    /// All prompts.
+    #[must_use]
+    pub fn list_prompts() -> Self {
+        Self::new(Request::ListPrompts)
+    }
+
+    /// A tool call with its [`arguments`], a JSON object.
     #[must_use]
     pub fn call(tool: impl Into<String>, arguments: Option<Json>) -> Self {
-        Self::new(Request::CallTool(ToolCall {
-            tool: tool.into(),
-            arguments,
-            ..ToolCall::default()
-        }))
+        let tool = tool.into();
+        Self::new(Request::CallTool(ToolCall { tool, arguments }))
+    }
+
+    /// The contents of a resource.
+    #[must_use]
+    pub fn read(uri: impl Into<String>) -> Self {
+        Self::new(Request::ReadResource { uri: uri.into() })
+    }
+
+    /// A prompt with its [`arguments`], a JSON object of strings.
+    #[must_use]
+    pub fn prompt(name: impl Into<String>, arguments: Option<Json>) -> Self {
+        let name = name.into();
+        Self::new(Request::GetPrompt { name, arguments })
+    }
+
+    /// How an argument of a prompt or of a resource template of that peer may go on, with nothing known
+    /// of the other arguments.
+    #[must_use]
+    pub fn complete(
+        peer: impl Into<String>,
+        reference: Json,
+        argument: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let request = Request::Complete {
+            reference,
+            argument: argument.into(),
+            value: value.into(),
+            context: None,
+        };
+        Self::new(request).on(peer)
+    }
+
+    /// Change notifications of one peer, or of all.
+    #[must_use]
+    pub fn listen(peer: Option<&str>) -> Self {
+        let mut operation = Self::new(Request::Listen);
+        operation.peer = peer.map(Into::into);
+        operation
+    }
+
+    /// The moment at which every peer is ready or has failed.
+    #[must_use]
+    pub fn settle() -> Self {
+        Self::new(Request::Settle)
+    }
+}
+
+/// Arguments as JSON; those that serialize to `null`, like `()` and `None`, are none.
+///
+/// ```
+/// let arguments = std::collections::BTreeMap::from([("timezone", "Asia/Tokyo")]);
+/// let json = mcp_proto::operation::arguments(&arguments)?;
+/// assert_eq!(json.unwrap().as_str(), r#"{"timezone":"Asia/Tokyo"}"#);
+/// assert_eq!(mcp_proto::operation::arguments(&())?, None);
+/// # Ok::<(), mcp_proto::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Cause::Usage`] when they cannot be written as JSON, or as something else than an object.
+pub fn arguments(arguments: &(impl Serialize + ?Sized)) -> Result<Option<Json>, Error> {
+    let json = encode(arguments)?;
+    let json = Some(json).filter(|json| json.as_str() != "null");
+    must_begin(json.as_ref(), '{', "arguments").map_err(Error::general)?;
+    Ok(json)
+}
+
+/// Any value as JSON.
+///
+/// # Errors
+/// [`Cause::Usage`] when it cannot be written as JSON.
+pub fn encode(value: &(impl Serialize + ?Sized)) -> Result<Json, Error> {
+    Json::encode(value).map_err(|error| Error::general(Cause::Usage(error.to_string())))
+}
+
+/// Refuses what could not be sent as valid parameters, before anything is kept or sent.
+pub(crate) fn check(request: &Request, options: &Options) -> Result<(), Cause> {
+    match request {
+        Request::CallTool(ToolCall { arguments, .. }) | Request::GetPrompt { arguments, .. } => {
+            must_begin(arguments.as_ref(), '{', "arguments")?;
+        }
+        Request::Complete {
+            reference, context, ..
+        } => {
+            must_begin(Some(reference), '{', "reference")?;
+            must_begin(context.as_ref(), '{', "context")?;
+        }
+        _ => {}
+    }
+    let Options {
+        input_responses,
+        request_state,
+        ..
+    } = options;
+    must_begin(input_responses.as_ref(), '{', "input_responses")?;
+    must_begin(request_state.as_ref(), '"', "request_state")?;
+    let continues = input_responses.is_some() || request_state.is_some();
+    if continues && !request.may_need_input() {
+        return Err(Cause::Usage(
+            "input_responses and request_state go with calls, reads and prompts only".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// A JSON text tells by its first character whether it is an object or a string.
+fn must_begin(json: Option<&Json>, first: char, field: &str) -> Result<(), Cause> {
+    let kind = if first == '{' { "object" } else { "string" };
+    match json {
+        Some(json) if !json.as_str().starts_with(first) => {
+            Err(Cause::Usage(format!("{field} must be a JSON {kind}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Request {
+    /// Whether a server may ask for input before it answers (R30).
+    pub(crate) const fn may_need_input(&self) -> bool {
+        matches!(
+            self,
+            Self::CallTool(_) | Self::ReadResource { .. } | Self::GetPrompt { .. }
+        )
     }
 }
 

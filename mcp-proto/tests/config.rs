@@ -1,8 +1,8 @@
 //! Configuration files as people write them (R110, R100, R17, R18).
 
 use mcp_proto::config::{
-    Config, DEFAULT_ENV_ALLOW, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig, Program,
-    Secret, SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
+    Config, DEFAULT_ENV_ALLOW, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig, Secret,
+    SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
 };
 use mcp_proto::negotiation::EraSetting;
 use mcp_proto::{Duration, Error, ErrorKind, Version};
@@ -343,14 +343,10 @@ fn a_config_error_is_an_error() {
     );
 }
 
-/// A world in which every plain name but `nowhere` is a program in the last directory of its path.
-fn find(program: Program<'_>) -> Option<String> {
-    match program.command {
-        "nowhere" | "./nowhere" => None,
-        absolute if absolute.starts_with('/') => Some(absolute.to_owned()),
-        relative if relative.contains('/') => Some(format!("{}/{relative}", program.cwd?)),
-        name => Some(format!("{}/{name}", program.path?.rsplit(':').next()?)),
-    }
+/// A world in which `/bin` is empty and nothing is called `nowhere`; all other files are executable.
+fn find(path: &str) -> Option<String> {
+    let exists = !path.starts_with("/bin/") && !path.ends_with("/nowhere");
+    exists.then(|| path.to_owned())
 }
 
 fn plan(
@@ -434,6 +430,28 @@ fn a_missing_program_is_named() {
     let hidden = Templated::expanded("nowhere", "${TOKEN}");
     let error = plan(&StdioConfig::new(hidden, none), None).unwrap_err();
     assert_eq!(error, "cannot start \"${TOKEN}\": not found on PATH");
+}
+
+/// R100: which files a command may name, in order; the working directory is not among them unless named.
+#[test]
+fn a_command_is_looked_for_where_posix_looks() {
+    let asked = |command: &str, cwd: &str, path: &str| {
+        let none: [&str; 0] = [];
+        let child = StdioConfig::new(command, none).cwd(cwd).env("PATH", path);
+        let mut asked = Vec::new();
+        let found = child.plan(None, &mut env, &mut |file| {
+            asked.push(file.to_owned());
+            None
+        });
+        assert!(found.is_err());
+        asked
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(asked("git", "/w", "/a:/b/:"), ["/a/git", "/b/git"]);
+    assert_eq!(asked("git", "/w", "/"), ["/git"]);
+    assert_eq!(asked("git", "/w", ""), none);
+    assert_eq!(asked("./git", "/w", "/a"), ["/w/./git"]);
+    assert_eq!(asked("/opt/git", "/w", "/a"), ["/opt/git"]);
 }
 
 /// JSON-like text of any shape below the servers, with the keys that matter in it.

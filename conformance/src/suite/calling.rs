@@ -3,7 +3,7 @@
 use mcp_proto::error::Cause;
 use mcp_proto::types::Content;
 use mcp_proto::wire::Json;
-use mcp_proto::{ErrorKind, Identity, Operation, Outcome, Request, ToolCall};
+use mcp_proto::{ErrorKind, Identity, Operation, Outcome};
 use serde_json::json;
 
 use super::stage::{Stage, call, refused, with_progress};
@@ -143,13 +143,8 @@ pub(super) fn an_input_request_is_answered_by_a_second_call(stage: &Stage<'_>) {
         .collect();
     assert_eq!(keys, ["name"]);
     let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
-    let second = ToolCall {
-        tool: "ask".into(),
-        input_responses: Some(Json::from(answers)),
-        request_state: required.state.map(|state| state.as_json().clone()),
-        ..ToolCall::default()
-    };
-    let ended = client.run(Operation::new(Request::CallTool(second)).on("a"));
+    let second = Operation::call("ask", None).on("a");
+    let ended = client.run(second.answering(&required, answers));
     assert_eq!(expect::called(ended).text(), "Hello, Ada");
     client.end();
 }

@@ -30,7 +30,6 @@ enum Life {
 #[derive(Debug)]
 struct LinkRecord {
     life: Life,
-    outstanding: bool,
     conversation: Conversation,
 }
 
@@ -129,7 +128,7 @@ impl Border {
             Event::LinkOpened { .. } if record.life == Life::Opening => record.life = Life::Open,
             Event::LinkFailed { .. } => record.life = Life::Released,
             Event::LinkData { bytes, .. } if listening => record.conversation.on_data(bytes, peer),
-            Event::LinkWritten { .. } => record.outstanding = false,
+            Event::LinkWritten { .. } => record.conversation.on_written(),
             Event::LinkEnded { .. } if listening => record.conversation.on_end(peer),
             _ => {}
         }
@@ -179,7 +178,6 @@ impl Border {
         }
         let record = LinkRecord {
             life: Life::Opening,
-            outstanding: false,
             conversation: Conversation::default(),
         };
         self.links.insert(link, record);
@@ -200,10 +198,9 @@ impl Border {
                 format!("a write to {link} ({:?})", record.life),
             ));
         }
-        if record.outstanding {
+        if record.conversation.is_blocked() {
             return Err((Rule::WriteCredit, format!("a second write to {link}")));
         }
-        record.outstanding = true;
         for written in record.conversation.on_write(bytes, peer)? {
             if let Some(how) = self.over.get(&written.stamp) {
                 let detail = format!("{} of an operation that {how}", written.method);

@@ -45,6 +45,8 @@ impl PeerRecord {
 struct Asked {
     method: String,
     answered: bool,
+    /// Answered while nothing waited to be written: no cancellation can be on its way.
+    settled: bool,
     cancelled: bool,
 }
 
@@ -61,6 +63,8 @@ pub(super) struct Conversation {
     /// Ids of the server's requests that are not answered yet.
     server_asked: Vec<Value>,
     partial: Vec<u8>,
+    /// Whether a write is outstanding.
+    blocked: bool,
     /// Whether the stream is past the place where a byte order mark may stand.
     begun: bool,
     discovered: bool,
@@ -82,6 +86,7 @@ impl Conversation {
                 "a write does not end with a line feed".into(),
             ));
         };
+        self.blocked = true;
         let mut written = Vec::new();
         for line in body.split(|byte| *byte == b'\n') {
             let Ok(Value::Object(message)) = serde_json::from_slice(line) else {
@@ -156,6 +161,7 @@ impl Conversation {
         let asked = Asked {
             method: method.into(),
             answered: false,
+            settled: false,
             cancelled: false,
         };
         self.asked.insert(id, asked);
@@ -222,7 +228,7 @@ impl Conversation {
             return Err((Rule::Cancelled, "a request that was not written".into()));
         };
         let forbidden = matches!(asked.method.as_str(), "server/discover" | "initialize");
-        if forbidden || asked.answered || asked.cancelled {
+        if forbidden || asked.settled || asked.cancelled {
             let detail = format!("{} is answered, cancelled or no call", asked.method);
             return Err((Rule::Cancelled, detail));
         }
@@ -244,17 +250,26 @@ impl Conversation {
         }
     }
 
+    /// The write is done.
+    pub(super) fn on_written(&mut self) {
+        self.blocked = false;
+    }
+
+    /// Whether a write is outstanding.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
     /// The server's bytes reach the client.
     pub(super) fn on_data(&mut self, bytes: &[u8], peer: &mut PeerRecord) {
-        self.partial.extend_from_slice(bytes);
-        let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else {
-            return;
-        };
-        let rest = self.partial.split_off(end + 1);
-        let lines = std::mem::replace(&mut self.partial, rest);
-        for line in lines.split(|byte| *byte == b'\n') {
-            self.on_line(line, peer);
+        let mut chunks = bytes.split(|byte| *byte == b'\n');
+        let last = chunks.next_back().unwrap_or_default();
+        for chunk in chunks {
+            let mut line = std::mem::take(&mut self.partial);
+            line.extend_from_slice(chunk);
+            self.on_line(&line, peer);
         }
+        self.partial.extend_from_slice(last);
     }
 
     /// The server's output ends: a last line may lack its line feed.
@@ -288,6 +303,9 @@ impl Conversation {
         };
         let first = !asked.answered;
         asked.answered = true;
+        // A line with two ids answers neither; one inside of the result makes no difference here.
+        let two_ids = line.windows(5).filter(|part| *part == b"\"id\":").count() > 1;
+        asked.settled |= !self.blocked && !two_ids;
         let (result, code) = (message.get("result"), message.get("error"));
         let code = code.and_then(|error| error["code"].as_i64());
         match (asked.method.as_str(), result, code) {
@@ -421,11 +439,11 @@ mod tests {
             let (side, text) = line.split_at(1);
             let text = text.replace("META", META) + "\n";
             match side {
-                ">" => drop(
-                    conversation
-                        .on_write(text.as_bytes(), &mut peer)
-                        .map_err(|(rule, _)| rule)?,
-                ),
+                ">" => {
+                    let judged = conversation.on_write(text.as_bytes(), &mut peer);
+                    judged.map_err(|(rule, _)| rule)?;
+                    conversation.on_written();
+                }
                 _ => conversation.on_data(text.as_bytes(), &mut peer),
             }
         }

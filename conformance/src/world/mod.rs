@@ -9,18 +9,19 @@ mod border;
 mod breach;
 mod choice;
 mod conversation;
+mod journal;
 mod process;
 mod transcript;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{Hash as _, Hasher};
 
 use mcp_fake_server::Script;
 use mcp_proto::wire::Json;
 use mcp_proto::{
     Action, Client, Config, Duration, Ended, Event, Exit, Identity, Instant, LinkId, News,
-    Operation, OperationId, PeerId,
+    Operation, OperationId, PeerId, Request,
 };
 
 pub use breach::{Breach, Rule};
@@ -30,6 +31,7 @@ pub use transcript::{abbreviate, news as show_news, outcome as show_outcome};
 
 use border::Border;
 use breach::Broken;
+use journal::{Journal, Way};
 use process::{Chunk, Control, LANES, Lane, Process};
 
 /// How the servers' output is cut into reads.
@@ -40,9 +42,7 @@ pub enum Splits {
     AsWritten,
     /// A byte at a time.
     OneByte,
-    /// Everything that waits, at once.
-    Joined,
-    /// As the schedule chooses.
+    /// As the schedule (or [`World::with_cuts`]) chooses.
     Chosen,
 }
 
@@ -66,11 +66,14 @@ pub struct World {
     stamps: u64,
     splits: Splits,
     schedule: Option<Box<dyn Choice>>,
+    cuts: Option<Box<dyn Choice>>,
     odd_clock: bool,
+    trusts_servers: bool,
     sent: BTreeMap<LinkId, Vec<u8>>,
-    transcript: Vec<(Option<PeerId>, String)>,
+    journal: Journal,
     news: VecDeque<News>,
-    fingerprint: DefaultHasher,
+    /// Kept only where it is asked for: it costs more than the client itself.
+    fingerprint: Option<DefaultHasher>,
     breach: Option<Box<Breach>>,
 }
 
@@ -80,16 +83,15 @@ impl World {
     #[must_use]
     pub fn new(config: Config, identity: Identity, scripts: Vec<(String, Script)>) -> Self {
         let border = Border::new(&config.peers);
-        let names = config.peers.iter().map(|peer| peer.name.clone()).collect();
-        let pinned = config.pin(&mut |_| None, &mut |program| {
-            Some(format!("/bin/{}", program.command))
-        });
+        let names: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
+        let path = |name: &str| (name == "PATH").then(|| "/bin".to_owned());
+        let pinned = config.pin(&mut { path }, &mut |file| Some(file.to_owned()));
         let now = Instant::ZERO;
         Self {
             client: Client::new(pinned, identity, now),
             now,
             told: now,
-            names,
+            names: names.clone(),
             scripts: scripts.into_iter().collect(),
             unspawnable: BTreeSet::new(),
             unopened: BTreeSet::new(),
@@ -100,11 +102,13 @@ impl World {
             stamps: 0,
             splits: Splits::AsWritten,
             schedule: None,
+            cuts: None,
             odd_clock: false,
+            trusts_servers: true,
             sent: BTreeMap::new(),
-            transcript: Vec::new(),
+            journal: Journal::new(names),
             news: VecDeque::new(),
-            fingerprint: DefaultHasher::new(),
+            fingerprint: None,
             breach: None,
         }
     }
@@ -124,6 +128,14 @@ impl World {
         self
     }
 
+    /// Cuts the servers' output where this chooses, and changes nothing else.
+    #[must_use]
+    pub fn with_cuts(mut self, cuts: impl Choice + 'static) -> Self {
+        self.splits = Splits::Chosen;
+        self.cuts = Some(Box::new(cuts));
+        self
+    }
+
     /// Marks every operation with a `_meta` key of its own, so that the border knows which request is
     /// whose.
     #[must_use]
@@ -137,6 +149,21 @@ impl World {
     #[must_use]
     pub const fn with_odd_clock(mut self) -> Self {
         self.odd_clock = true;
+        self
+    }
+
+    /// What a server says about the client does not count: a generated one may be of several eras at
+    /// once and complain about good answers.
+    #[must_use]
+    pub const fn with_untrusted_servers(mut self) -> Self {
+        self.trusts_servers = false;
+        self
+    }
+
+    /// Keeps a digest of every action: [`World::fingerprint`].
+    #[must_use]
+    pub fn with_fingerprint(mut self) -> Self {
+        self.fingerprint = Some(DefaultHasher::new());
         self
     }
 
@@ -182,11 +209,11 @@ impl World {
         match &accepted {
             Ok(id) => {
                 let what = request_name(&operation);
-                self.note(None, format!("submit {id} {what}"));
+                self.note(format!("submit {id} {what}"));
                 self.border.on_accepted(*id, stamp, &operation);
             }
             Err(error) => {
-                self.note(None, format!("refused: {error}"));
+                self.note(format!("refused: {error}"));
                 let judged = self.border.on_refused(stamp);
                 self.judge(judged);
             }
@@ -197,7 +224,7 @@ impl World {
 
     /// Cancels an operation.
     pub fn cancel(&mut self, operation: OperationId) {
-        self.note(None, format!("cancel {operation}"));
+        self.note(format!("cancel {operation}"));
         self.client.cancel(operation, self.now);
         self.told = self.told.max(self.now);
         self.settle();
@@ -209,7 +236,7 @@ impl World {
 
     /// Ends a listening operation.
     pub fn finish(&mut self, operation: OperationId) {
-        self.note(None, format!("finish {operation}"));
+        self.note(format!("finish {operation}"));
         self.client.finish(operation, self.now);
         self.told = self.told.max(self.now);
         self.settle();
@@ -218,7 +245,7 @@ impl World {
     /// Does something to the process of a peer, if there is one.
     pub fn inject(&mut self, peer: &str, fault: Fault) {
         let link = self.link_of(peer);
-        self.note(link.map(|link| link.peer), format!("{peer} {fault:?}"));
+        self.journal.add(self.now, link, format!("{fault:?}"));
         if let Some(process) = link.and_then(|link| self.links.get_mut(&link)) {
             process.inject(fault);
         }
@@ -297,7 +324,7 @@ impl World {
 
     /// Closes the client and runs until nothing is left.
     pub fn close(&mut self) {
-        self.note(None, "close".into());
+        self.note("close".into());
         self.client.close(self.now);
         self.told = self.told.max(self.now);
         self.settle();
@@ -329,23 +356,21 @@ impl World {
     /// Everything that happened, one line each.
     #[must_use]
     pub fn transcript(&self) -> String {
-        let lines: Vec<&str> = self.transcript.iter().map(|(_, line)| &**line).collect();
-        lines.join("\n")
+        self.journal.render(|_| true)
     }
 
-    /// What happened between the client and one peer, without the names of links and operations.
+    /// What happened between the client and one peer, without what the application did and was told.
     #[must_use]
     pub fn transcript_of(&self, peer: &str) -> String {
         let index = self.names.iter().position(|name| name == peer);
-        let lines = self.transcript.iter();
-        let lines = lines.filter(|(id, _)| id.is_some() && id.map(PeerId::index) == index);
-        lines.map(|(_, line)| format!("{line}\n")).collect()
+        self.journal
+            .render(|link| link.is_some_and(|link| Some(link.peer.index()) == index))
     }
 
-    /// A digest of every action in order, bytes included.
+    /// A digest of every action in order, bytes included; 0 unless it is kept.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        self.fingerprint.finish()
+        self.fingerprint.as_ref().map_or(0, Hasher::finish)
     }
 
     /// Whether every rule held so far.
@@ -516,7 +541,7 @@ impl World {
             return;
         };
         process.read(most, self.now);
-        if let Some(complaint) = process.complaint() {
+        if let Some(complaint) = process.complaint().filter(|_| self.trusts_servers) {
             let broken = (Rule::Server, complaint.to_owned());
             self.judge(Err(broken));
         }
@@ -528,7 +553,7 @@ impl World {
         let Some(process) = self.links.get_mut(&link) else {
             return;
         };
-        let mut bytes = match process.stdout.pop_front() {
+        let bytes = match process.stdout.pop_front() {
             None => return,
             Some(Chunk::End) => {
                 self.tell(Some(link), Event::LinkEnded { link }, "output ended");
@@ -536,33 +561,14 @@ impl World {
             }
             Some(Chunk::Bytes(bytes)) => bytes,
         };
-        if self.splits == Splits::Joined {
-            while let Some(Chunk::Bytes(more)) = process.stdout.front_mut() {
-                bytes.append(more);
-                process.stdout.pop_front();
-            }
-        }
-        let shown: Vec<String> = bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(|line| format!("⇐ {}", abbreviate(line)))
-            .collect();
+        self.journal
+            .add_lines(self.now, link, Way::ToClient, &bytes);
         let mut rest = bytes.as_slice();
-        let mut shown = shown.join("\n");
         while !rest.is_empty() {
-            let size = match self.splits {
-                Splits::AsWritten | Splits::Joined => rest.len(),
-                Splits::OneByte => 1,
-                Splits::Chosen => match self.choose(4) {
-                    3 => 1,
-                    2 => 1 + self.choose(u32::try_from(rest.len()).unwrap_or(u32::MAX)) as usize,
-                    _ => rest.len(),
-                },
-            };
+            let size = self.size_of_read(rest.len());
             let (head, tail) = rest.split_at(size.min(rest.len()));
             rest = tail;
-            self.tell(Some(link), Event::LinkData { link, bytes: head }, &shown);
-            shown.clear();
+            self.tell(Some(link), Event::LinkData { link, bytes: head }, "");
             let stays = self.links.contains_key(&link);
             // Something else may come between two reads of one write.
             if stays && !rest.is_empty() && self.one_in(4) {
@@ -575,6 +581,20 @@ impl World {
             if !stays || self.breach.is_some() {
                 return;
             }
+        }
+    }
+
+    /// How much of so many bytes arrives in one read.
+    fn size_of_read(&mut self, waiting: usize) -> usize {
+        let cuts = match self.splits {
+            Splits::AsWritten => return waiting,
+            Splits::OneByte => return 1,
+            Splits::Chosen => self.cuts.as_mut().or(self.schedule.as_mut()),
+        };
+        match cuts.map(|cuts| (cuts.choose(4), cuts)) {
+            Some((3, _)) => 1,
+            Some((2, cuts)) => 1 + cuts.choose(u32::try_from(waiting).unwrap_or(u32::MAX)) as usize,
+            _ => waiting,
         }
     }
 
@@ -596,8 +616,8 @@ impl World {
                 _ => at,
             };
         }
-        for line in shown.lines() {
-            self.note_link(link, line);
+        if !shown.is_empty() {
+            self.journal.add(self.now, link, shown.into());
         }
         self.told = self.told.max(at);
         self.border.on_fact(&event, self.told);
@@ -636,40 +656,40 @@ impl World {
     }
 
     fn record(&mut self, action: &Action) {
-        match action {
-            Action::Write { link, bytes } => {
-                (link.peer, link.serial, bytes).hash(&mut self.fingerprint);
-                for line in bytes.split(|byte| *byte == b'\n') {
-                    if !line.is_empty() {
-                        self.note_link(Some(*link), &format!("⇒ {}", abbreviate(line)));
-                    }
+        if let Some(fingerprint) = &mut self.fingerprint {
+            match action {
+                Action::Write { link, bytes } => {
+                    (link.peer, link.serial, bytes).hash(fingerprint);
                 }
-            }
-            Action::Deliver(news) => {
-                format!("{news:?}").hash(&mut self.fingerprint);
-                let peer = match news {
-                    News::PeerChanged { peer } => Some(*peer),
-                    _ => None,
-                };
-                let shown = match news {
-                    News::PeerChanged { .. } => "changed".into(),
-                    other => show_news(other),
-                };
-                self.note(peer, format!("→ {shown}"));
-            }
-            other => {
-                format!("{other:?}").hash(&mut self.fingerprint);
-                let (link, shown) = match other {
-                    Action::OpenLink { link, .. } => (link, "→ open"),
-                    Action::CloseInput { link } => (link, "→ close input"),
-                    Action::Terminate { link, force: false } => (link, "→ terminate"),
-                    Action::Terminate { link, .. } => (link, "→ kill"),
-                    Action::Release { link } => (link, "→ release"),
-                    _ => return,
-                };
-                self.note_link(Some(*link), shown);
+                other => format!("{other:?}").hash(fingerprint),
             }
         }
+        let (link, shown) = match action {
+            Action::Write { link, bytes } => {
+                self.journal
+                    .add_lines(self.now, *link, Way::ToServer, bytes);
+                return;
+            }
+            Action::Deliver(News::PeerChanged { peer }) => (
+                LinkId {
+                    peer: *peer,
+                    serial: 0,
+                },
+                "→ changed",
+            ),
+            Action::Deliver(news) => {
+                self.journal
+                    .add(self.now, None, format!("→ {}", show_news(news)));
+                return;
+            }
+            Action::OpenLink { link, .. } => (*link, "→ open"),
+            Action::CloseInput { link } => (*link, "→ close input"),
+            Action::Terminate { link, force: false } => (*link, "→ terminate"),
+            Action::Terminate { link, .. } => (*link, "→ kill"),
+            Action::Release { link } => (*link, "→ release"),
+            _ => return,
+        };
+        self.journal.add(self.now, Some(link), shown.into());
     }
 
     fn perform(&mut self, action: Action) {
@@ -721,24 +741,8 @@ impl World {
         }
     }
 
-    fn note_link(&mut self, link: Option<LinkId>, line: &str) {
-        let Some(link) = link else {
-            return self.note(None, line.into());
-        };
-        let name = self.names.get(link.peer.index());
-        let line = format!(
-            "{}.{} {line}",
-            name.map_or("?", String::as_str),
-            link.serial
-        );
-        self.note(Some(link.peer), line);
-    }
-
-    fn note(&mut self, peer: Option<PeerId>, line: String) {
-        let seconds = self.now.as_nanos() / 1_000_000_000;
-        let millis = self.now.as_nanos() / 1_000_000 % 1_000;
-        self.transcript
-            .push((peer, format!("{seconds}.{millis:03} {line}")));
+    fn note(&mut self, line: String) {
+        self.journal.add(self.now, None, line);
     }
 }
 
@@ -753,11 +757,22 @@ impl Drop for World {
 }
 
 fn request_name(operation: &Operation) -> String {
-    let debug = format!("{:?}", operation.request);
-    let name = debug.split([' ', '(', '{']).next().unwrap_or_default();
+    let name = match &operation.request {
+        Request::ListTools => "tools/list".into(),
+        Request::ListResources => "resources/list".into(),
+        Request::ListResourceTemplates => "resources/templates/list".into(),
+        Request::ListPrompts => "prompts/list".into(),
+        Request::CallTool(call) => format!("call {}", call.tool),
+        Request::ReadResource { uri } => format!("read {uri}"),
+        Request::GetPrompt { name, .. } => format!("prompt {name}"),
+        Request::Complete { argument, .. } => format!("complete {argument}"),
+        Request::Listen => "listen".into(),
+        Request::Settle => "settle".into(),
+        other => format!("{other:?}"),
+    };
     match &operation.peer {
         Some(peer) => format!("{name} on {peer}"),
-        None => name.into(),
+        None => name,
     }
 }
 

@@ -6,7 +6,7 @@ use mcp_fake_server::{ChildKind, FakeServer, Input, Output, Script};
 use mcp_proto::{Exit, Instant, IoFailure, IoKind};
 
 /// What a pipe holds before a write to it blocks.
-const PIPE_BYTES: usize = 64 << 10;
+const PIPE_BYTES: usize = 16 << 10;
 
 /// What happens to a process from outside, or what it does beside its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

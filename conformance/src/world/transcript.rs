@@ -9,6 +9,8 @@ use serde_json::Value;
 const STRING_CHARS: usize = 72;
 /// The longest line that is no message and is shown in full.
 const TEXT_CHARS: usize = 160;
+/// The longest result that is shown in full.
+const RESULT_CHARS: usize = 240;
 /// Members of `_meta` that every modern request has.
 const MODERN_KEYS: [&str; 6] = [
     "io.modelcontextprotocol/protocolVersion",
@@ -34,7 +36,7 @@ pub fn abbreviate(line: &[u8]) -> String {
                     format!("{method}{}", shown_params(&message["params"]))
                 }
                 (_, Value::Null, Value::Null) => message.to_string(),
-                (_, result, Value::Null) => format!("= {result}"),
+                (_, result, Value::Null) => format!("= {}", shown_result(result)),
                 (.., error) => format!("! {error}"),
             };
             format!("{id}{rest}")
@@ -65,6 +67,15 @@ fn shown_params(params: &Value) -> String {
         return modern.into();
     }
     format!(" {}{modern}", Value::Object(params))
+}
+
+/// Without what the server says about itself, and not too long.
+fn shown_result(result: &Value) -> String {
+    let mut result = result.clone();
+    if let Value::Object(members) = &mut result {
+        members.remove("_meta");
+    }
+    cut(&result.to_string(), RESULT_CHARS).into_owned()
 }
 
 fn cut_strings(value: &mut Value) {

@@ -6,26 +6,26 @@ use std::thread;
 use std::time::Duration;
 
 use mcp_proto::error::Cause;
-use mcp_proto::{Options, Outcome};
+use mcp_proto::{Config, ErrorKind, Options, Outcome, PeerConfig};
 
-use super::{LONG, alone, among_others, answered, call, cat, client, eventually, facts, shell};
-use crate::PendingEvent;
+use super::{
+    LONG, Server, alone, among_others, answered, client, client_of, descriptors, echo, eventually,
+    hold, threads,
+};
+use crate::Client;
+use crate::engine::State;
 
-/// A server that answers `hold` never, and everything else at once.
-const HOLDS: &str = "while read id text; do [ \"$text\" = hold ] || echo \"$id $text\"; done";
-
-fn cancelled(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(error) if error.cause == Cause::Cancelled)
+fn failed(outcome: &Outcome) -> Option<ErrorKind> {
+    match outcome {
+        Outcome::Failed(error) => Some(error.kind()),
+        _ => None,
+    }
 }
 
-#[test]
-fn calls_in_a_row_are_answered() {
-    let _process = among_others();
-    let client = client([cat()]);
-    for number in 0..2_000 {
-        let text = format!("call {number}");
-        assert_eq!(answered(&client.run(call(&text)).unwrap()), text);
-    }
+/// Waits until one thread leads and so many follow.
+fn all_wait(client: &Client, followers: usize) {
+    let waiting = |state: &mut State| state.a_caller_sleeps() && state.followers() == followers;
+    eventually("all threads wait", || client.owner.0.with(waiting));
 }
 
 /// Every thread leads, follows and is handed the lead many times; nobody hangs (R1), nobody gets
@@ -33,17 +33,17 @@ fn calls_in_a_row_are_answered() {
 #[test]
 fn sixty_four_threads_call_three_servers() {
     let _process = among_others();
-    let client = client([cat(), cat(), cat()]);
+    let (client, _servers) = client_of(3);
     let start = Barrier::new(64);
     thread::scope(|scope| {
         for number in 0..64_u32 {
             let (client, start) = (&client, &start);
             scope.spawn(move || {
                 start.wait();
-                for round in 0..100 {
+                for round in 0..50 {
                     let text = format!("{number}-{round}");
-                    let operation = call(&text).on((number % 3).to_string());
-                    assert_eq!(answered(&client.run(operation).unwrap()), text);
+                    let operation = echo(&text).on((number % 3).to_string());
+                    assert_eq!(answered(client.run(operation).unwrap()), text);
                 }
             });
         }
@@ -55,225 +55,152 @@ fn sixty_four_threads_call_three_servers() {
 #[test]
 fn calls_at_all_paces_are_answered() {
     let _process = among_others();
-    let client = client([cat()]);
+    let (client, _server) = client();
     for pause in (0..120).map(|step| Duration::from_millis(step % 40)) {
         thread::sleep(pause);
-        assert_eq!(answered(&client.run(call("hello")).unwrap()), "hello");
+        assert_eq!(answered(client.run(echo("hello")).unwrap()), "hello");
     }
 }
 
-/// One message larger than all pipes on the way, with others behind and before it.
+/// The leader's answer comes first, and nobody else calls: the follower has to lead to get its own.
 #[test]
-fn a_large_message_does_not_deadlock() {
+fn the_lead_is_handed_to_a_waiting_follower() {
     let _process = among_others();
-    let client = client([cat()]);
-    let large = "x".repeat(3_000_000);
-    let first = client.submit(call(&large)).unwrap();
-    let second = client.submit(call("small")).unwrap();
-    assert_eq!(answered(&second.wait()), "small");
-    assert!(answered(&first.wait()) == large);
+    let (client, server) = client();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| client.run(hold("first")).unwrap());
+        let first_call = server.called();
+        all_wait(&client, 0);
+        let second = scope.spawn(|| client.run(hold("second")).unwrap());
+        let second_call = server.called();
+        all_wait(&client, 1);
+
+        server.answer(first_call);
+        assert_eq!(answered(first.join().unwrap()), "first");
+        all_wait(&client, 0);
+        server.answer(second_call);
+        assert_eq!(answered(second.join().unwrap()), "second");
+    });
 }
 
+/// R40: it wakes whoever waits, on whatever thread.
 #[test]
 fn any_thread_can_cancel_what_leader_and_follower_wait_for() {
     let _process = among_others();
-    let client = client([shell(HOLDS)]);
-    let held: Vec<_> = (0..8)
-        .map(|_| client.submit(call("hold")).unwrap())
-        .collect();
+    let (client, _server) = client();
+    let held: Vec<_> = (0..8).map(|_| client.submit(hold("?")).unwrap()).collect();
     let ids: Vec<_> = held.iter().map(crate::Pending::id).collect();
     thread::scope(|scope| {
         let waits: Vec<_> = held
             .into_iter()
             .map(|held| scope.spawn(|| held.wait()))
             .collect();
-        thread::sleep(Duration::from_millis(60));
+        all_wait(&client, 7);
         for id in ids {
             client.cancel(id);
             client.cancel(id);
         }
         for wait in waits {
-            assert!(cancelled(&wait.join().unwrap().outcome));
+            let ended = wait.join().unwrap();
+            assert_eq!(failed(&ended.outcome), Some(ErrorKind::Cancelled));
         }
     });
-    assert_eq!(answered(&client.run(call("alive")).unwrap()), "alive");
+    assert_eq!(answered(client.run(echo("alive")).unwrap()), "alive");
 }
 
 #[test]
 fn a_dropped_operation_is_cancelled_and_its_answer_ignored() {
     let _process = among_others();
-    let client = client([shell(
-        "read a; read b; echo \"$a\"; echo \"$b\"; exec sleep 60",
-    )]);
-    let dropped = client.submit(call("first")).unwrap();
+    let (client, server) = client();
+    let dropped = client.submit(hold("first")).unwrap();
     let id = dropped.id();
+    let call = server.called();
     drop(dropped);
-    assert!(client.shared().with(|state| !state.slots.contains_key(&id)));
-    assert_eq!(answered(&client.run(call("second")).unwrap()), "second");
+    assert!(
+        client
+            .owner
+            .0
+            .with(|state| state.inbox.waiter(id).is_none())
+    );
+    server.answer(call);
+    assert_eq!(answered(client.run(echo("second")).unwrap()), "second");
 }
 
 #[test]
 fn a_wait_can_end_early_and_go_on() {
     let _process = among_others();
-    let client = client([shell("read a; sleep 0.1; echo \"$a\"; exec sleep 60")]);
-    let pending = client.submit(call("slow")).unwrap();
+    let (client, server) = client();
+    let pending = client.submit(hold("slow")).unwrap();
+    let call = server.called();
     assert_eq!(pending.wait_timeout(Duration::ZERO), None);
     assert_eq!(pending.wait_timeout(Duration::from_millis(5)), None);
-    let ended = pending.wait_timeout(LONG).unwrap();
-    assert_eq!(answered(&ended), "slow");
-    assert_eq!(pending.next_event(), None);
-    assert!(
-        matches!(pending.wait().outcome, Outcome::Failed(error) if matches!(error.cause, Cause::Usage(_)))
-    );
+    server.answer(call);
+    assert_eq!(answered(pending.wait_timeout(LONG).unwrap()), "slow");
+    assert_eq!(pending.progress(), None);
+    assert_eq!(pending.wait_timeout(LONG), None, "it is given out once");
+    let Outcome::Failed(error) = pending.wait().outcome else {
+        panic!("it is given out once");
+    };
+    assert!(matches!(error.cause, Cause::Usage(_)));
 }
 
-/// A deadline passes whether its caller leads, follows or does not wait at all (R40).
+/// R41: a deadline passes whether its caller leads, follows or does not wait at all.
 #[test]
 fn deadlines_pass_for_leader_follower_and_idle() {
     let _process = among_others();
-    let client = client([shell(HOLDS)]);
+    let (client, _server) = client();
     let options = Options {
         absolute_timeout: Some(Duration::from_millis(50)),
         ..Options::default()
     };
-    let late = || call("hold").with(options.clone());
+    let late = || hold("late").with(options.clone());
     thread::scope(|scope| {
-        let waits: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| client.run(late()).unwrap()))
-            .collect();
+        let run = || client.run(late()).unwrap();
+        let waits: Vec<_> = (0..3).map(|_| scope.spawn(run)).collect();
         for wait in waits {
             let ended = wait.join().unwrap();
-            assert!(matches!(ended.outcome, Outcome::Failed(error) if error.may_have_executed()));
+            assert_eq!(failed(&ended.outcome), Some(ErrorKind::Timeout));
         }
     });
-    // The keeper leads by now and sleeps for ever, but for the next deadline.
-    thread::sleep(Duration::from_millis(60));
+    let asleep = |state: &mut State| state.the_keeper_sleeps_for_ever();
+    eventually("the keeper leads", || client.owner.0.with(asleep));
     let pending = client.submit(late()).unwrap();
-    let over = || {
-        client
-            .shared()
-            .with(|state| state.slots[&pending.id()].over)
-    };
-    eventually("the deadline of an operation that nobody waits for", over);
-}
-
-#[test]
-fn progress_comes_before_the_end() {
-    let _process = among_others();
-    let client = client([shell(
-        "read id text; echo \"% $id\"; echo \"% $id\"; echo \"$id $text\"; read x",
-    )]);
-    let pending = client.submit(call("work")).unwrap();
-    let events: Vec<_> = std::iter::from_fn(|| pending.next_event()).collect();
-    let names = events.iter().map(|event| match event {
-        PendingEvent::Progress(progress) => progress.progress.to_string(),
-        PendingEvent::Ended(ended) => answered(ended).to_owned(),
-    });
-    assert_eq!(names.collect::<Vec<_>>(), ["1", "1", "work"]);
-}
-
-#[test]
-fn a_listener_hears_and_ends() {
-    let _process = among_others();
-    let client = client([shell(
-        "read id text; echo '* one'; echo '* two'; echo \"$id $text\"; read x",
-    )]);
-    let mut listener = client.listen(None).unwrap();
-    assert_eq!(listener.next_timeout(Duration::ZERO), None);
-    let heard = thread::scope(|scope| {
-        let heard = scope.spawn(|| [listener.next().unwrap(), listener.next().unwrap()]);
-        client.run(call("go")).unwrap();
-        heard.join().unwrap()
-    });
-    assert_eq!(
-        heard.map(|notification| notification.method),
-        ["one", "two"]
-    );
-    assert_eq!(listener.finish().unwrap(), 7);
-    let mut cut = client.listen(None).unwrap();
-    client.cancel(cut.id());
-    assert_eq!(cut.next(), None);
-    assert!(cut.finish().is_err());
-}
-
-/// Output waits in the pipe while the core does not want it, and comes when it does (back-pressure).
-#[test]
-fn a_link_is_read_only_while_the_core_wants_to() {
-    let _process = among_others();
-    let client = client([shell(
-        "echo note early; read id text; echo \"$id $text\"; read x",
-    )]);
-    client.shared().with(|state| state.core.muted = true);
-    let pending = client.submit(call("hello")).unwrap();
-    let already = facts(&client);
-    assert_eq!(pending.wait_timeout(Duration::from_millis(100)), None);
-    assert_eq!(facts(&client), already);
-    thread::scope(|scope| {
-        let wait = scope.spawn(|| pending.wait());
-        thread::sleep(Duration::from_millis(20));
-        client.shared().with(|state| state.core.muted = false);
-        assert_eq!(answered(&wait.join().unwrap()), "hello");
-    });
-    assert_eq!(facts(&client), ["note early"]);
+    let over = |state: &mut State| state.inbox.is_over(pending.id());
+    eventually("the deadline", || client.owner.0.with(over));
 }
 
 /// Closing ends every wait, on every thread, with exactly one outcome each.
 #[test]
 fn close_ends_the_waits_of_all_threads() {
     let _process = among_others();
-    let client = client([shell(HOLDS), cat()]);
+    let (client, _servers) = client_of(2);
     thread::scope(|scope| {
-        let wait = || client.run(call("hold")).unwrap();
+        let wait = || client.run(hold("?")).unwrap();
         let waits: Vec<_> = (0..16).map(|_| scope.spawn(wait)).collect();
-        eventually("all wait", || {
-            client.shared().with(|state| state.slots.len() == 16)
-        });
+        all_wait(&client, 15);
         let closes: Vec<_> = (0..3).map(|_| scope.spawn(|| client.close())).collect();
         closes.into_iter().for_each(|close| close.join().unwrap());
         let ended: Vec<_> = waits.into_iter().map(|wait| wait.join().unwrap()).collect();
-        assert!(ended.iter().all(|ended| cancelled(&ended.outcome)));
+        for ended in &ended {
+            assert_eq!(failed(&ended.outcome), Some(ErrorKind::Closed));
+        }
         let ids: BTreeSet<_> = ended.iter().map(|ended| ended.operation).collect();
         assert_eq!(ids.len(), 16);
     });
 }
 
-/// The leader's answer comes first, and nobody else calls: the follower has to lead to get its own. The
-/// keeper is no help, for it waits until told.
-#[test]
-fn the_lead_is_handed_to_a_waiting_follower() {
-    let _process = among_others();
-    let script = "read a; read b; sleep 0.1; echo \"$a\"; sleep 0.1; echo \"$b\"; read x";
-    let client = client([shell(script)]);
-    thread::scope(|scope| {
-        let first = scope.spawn(|| client.run(call("first")).unwrap());
-        let asleep = || client.shared().with(|state| state.leader_sleeps_for_ever());
-        eventually("the first leads", asleep);
-        thread::sleep(Duration::from_millis(50));
-        assert_eq!(answered(&client.run(call("second")).unwrap()), "second");
-        assert_eq!(answered(&first.join().unwrap()), "first");
-    });
-}
-
-/// Nothing to do and no deadline: no thread of ours runs, not even now and then, whatever it was
-/// woken for before.
+/// Nothing to do and no deadline: no thread of ours runs, not even now and then.
 #[test]
 fn an_idle_client_does_not_wake_up() {
     let _process = alone();
-    let client = client([cat(), shell("exec sleep 60"), shell("exit 0")]);
-    let asleep = || client.shared().with(|state| state.leader_sleeps_for_ever());
+    let (client, _server) = client();
+    let asleep = |state: &mut State| state.the_keeper_sleeps_for_ever();
     for _ in 0..3 {
-        client.run(call("hello")).unwrap();
-        eventually("the keeper leads", asleep);
+        assert_eq!(answered(client.run(echo("hello")).unwrap()), "hello");
+        eventually("the keeper leads", || client.owner.0.with(asleep));
     }
-    eventually("the exit", || {
-        facts(&client).iter().any(|fact| fact.contains("exited"))
-    });
-    eventually("the keeper leads", asleep);
     let before = eventually_steady();
-    assert!(
-        before.len() >= 3,
-        "the keeper and a thread for each child: {before:?}"
-    );
+    assert_eq!(before.len(), 1, "the keeper: {before:?}");
     thread::sleep(Duration::from_millis(150));
     assert_eq!(time_on_processor(), before);
 }
@@ -301,10 +228,31 @@ fn time_on_processor() -> Vec<String> {
     ours.filter_map(|path| file(&path, "schedstat")).collect()
 }
 
+/// A reader and a writer without a descriptor; the writer keeps what is not flushed.
+#[test]
+fn any_reader_and_writer_can_be_pumped() {
+    let _process = alone();
+    let before = descriptors();
+    let (server, stream) = Server::start();
+    let writer = std::io::BufWriter::new(stream.try_clone().unwrap());
+    let builder = Client::builder(Config::new(vec![PeerConfig::stream("0")]));
+    let client = builder.stream_any("0", stream, writer).start().unwrap();
+    client.settled().unwrap();
+    let text = "x".repeat(200_000);
+    assert_eq!(answered(client.run(echo(&text)).unwrap()), text);
+    client.close();
+    drop(client);
+    // Nothing else ends a `read` that blocks.
+    server.writer.shutdown(std::net::Shutdown::Both).unwrap();
+    drop(server);
+    let gone = || threads().is_empty() && descriptors() == before;
+    eventually("threads and descriptors are gone", gone);
+}
+
 #[test]
 fn handles_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
-    shared::<crate::Client>();
+    shared::<Client>();
     shared::<crate::Pending>();
     shared::<crate::Listener>();
 }

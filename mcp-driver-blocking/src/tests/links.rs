@@ -2,14 +2,29 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use mcp_proto::{Exit, LinkId};
+use mcp_proto::config::SpawnPlan;
+use mcp_proto::{Exit, IoKind, LinkId, PeerId};
 
-use super::{LONG, alone, among_others, children, descriptors, eventually, plan, processes_with};
+use super::{LONG, alone, among_others, children, descriptors, eventually, processes_with};
 use crate::engine::{Half, LinkExit};
 use crate::sys::{Link, Waker, poll};
-use crate::toy::link;
+
+const LINK: LinkId = LinkId {
+    peer: PeerId::new(0),
+    serial: 1,
+};
+
+fn plan(program: &str, args: &[&str]) -> SpawnPlan {
+    SpawnPlan::new(program, args.iter().copied())
+}
+
+/// The channel ends when the child is reaped, and not before.
+fn assert_reaped(exits: &Receiver<LinkExit>) {
+    let reaped = Err(RecvTimeoutError::Disconnected);
+    assert_eq!(exits.recv_timeout(LONG), reaped);
+}
 
 /// A link with everything that an engine would have around it.
 struct Bench {
@@ -22,7 +37,7 @@ impl Bench {
     fn spawn(script: &str) -> Self {
         let (waker, (sender, exits)) = (Arc::new(Waker::new().unwrap()), mpsc::channel());
         let plan = plan("/bin/sh", &["-c", script]);
-        let mut link = Link::spawn(link(0), &plan, &sender, &waker).unwrap();
+        let mut link = Link::spawn(LINK, &plan, &sender, &waker).unwrap();
         link.reading = true;
         Self { link, waker, exits }
     }
@@ -31,7 +46,7 @@ impl Bench {
         let watches: Vec<(LinkId, Half, _)> = self
             .link
             .watched()
-            .map(|(half, fd)| (link(0), half, fd))
+            .map(|(half, fd)| (LINK, half, fd))
             .collect();
         let (raised, ready) = poll(&self.waker, &watches, Some(LONG));
         assert!(raised || ready.contains(&true), "nothing happens");
@@ -100,10 +115,7 @@ fn input_closes_while_a_write_is_outstanding() {
     bench.link.close_input();
     assert!(bench.link.watched().all(|(half, _)| half != Half::Input));
     let refused = bench.link.write(b"more".to_vec());
-    assert_eq!(
-        refused.unwrap().unwrap_err().kind(),
-        std::io::ErrorKind::BrokenPipe
-    );
+    assert_eq!(refused.unwrap().unwrap_err().kind, IoKind::BrokenPipe);
 }
 
 #[test]
@@ -112,10 +124,7 @@ fn a_write_to_a_child_that_closed_its_input_fails() {
     let mut bench = Bench::spawn("exec 0<&-; echo closed; exec sleep 60");
     bench.run(|output, _, _| output == b"closed\n");
     let failed = bench.link.write(b"x".to_vec());
-    assert_eq!(
-        failed.unwrap().unwrap_err().kind(),
-        std::io::ErrorKind::BrokenPipe
-    );
+    assert_eq!(failed.unwrap().unwrap_err().kind, IoKind::BrokenPipe);
 }
 
 /// Ten megabytes of noise, then an answer (R100: standard error is always drained).
@@ -140,7 +149,7 @@ fn exits_are_told_apart() {
         ("kill -SEGV $$", Exit::Signal(11)),
     ] {
         let bench = Bench::spawn(script);
-        assert_eq!(bench.exits.recv_timeout(LONG).unwrap(), (link(0), expected));
+        assert_eq!(bench.exits.recv_timeout(LONG).unwrap(), (LINK, expected));
     }
 }
 
@@ -183,10 +192,7 @@ fn releasing_kills_the_group_and_reaps() {
     let Bench { link, exits, .. } = bench;
     drop(link);
     assert_eq!(exits.recv_timeout(LONG).unwrap().1, Exit::Signal(9));
-    assert!(
-        exits.recv_timeout(LONG).is_err(),
-        "the channel ends when the child is reaped"
-    );
+    assert_reaped(&exits);
     eventually("the grandchild is gone", || {
         processes_with("61.5").is_empty()
     });
@@ -212,17 +218,19 @@ fn the_group_of_a_process_that_has_ended_is_killed() {
 fn a_grandchild_in_its_own_session_holds_nothing_up() {
     let _process = alone();
     let before = descriptors();
-    let mut bench = Bench::spawn("setsid sh -c 'echo started; exec sleep 2.625' &");
-    bench.run(|output, _, _| output == b"started\n");
+    let mut bench = Bench::spawn("setsid sh -c 'echo $$; exec sleep 1000' & read go");
+    let (said, _) = bench.run(|output, _, _| output.ends_with(b"\n"));
+    let number = str::from_utf8(&said).unwrap().trim().parse().unwrap();
+    assert!(matches!(bench.link.write(b"go\n".to_vec()), Some(Ok(_))));
     assert_eq!(bench.exits.recv_timeout(LONG).unwrap().1, Exit::Code(0));
     let Bench { link, exits, waker } = bench;
     drop(link);
-    assert!(exits.recv_timeout(LONG).is_err(), "the child is reaped");
-    eventually("the grandchild was there", || {
-        !processes_with("2.625").is_empty()
-    });
+    assert_reaped(&exits);
     drop(waker);
     assert_eq!(descriptors(), before);
+    // It is out of reach, and nobody has waited for it. (Were it gone, this would fail.)
+    let grandchild = rustix::process::Pid::from_raw(number).unwrap();
+    rustix::process::kill_process(grandchild, rustix::process::Signal::KILL).unwrap();
 }
 
 #[test]
@@ -230,13 +238,10 @@ fn a_missing_program_leaves_nothing_behind() {
     let _process = alone();
     let before = descriptors();
     let (waker, (sender, exits)) = (Arc::new(Waker::new().unwrap()), mpsc::channel());
-    let failed = Link::spawn(link(0), &plan("/no/such/program", &[]), &sender, &waker);
-    assert_eq!(failed.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let failed = Link::spawn(LINK, &plan("/no/such/program", &[]), &sender, &waker);
+    assert_eq!(failed.unwrap_err().kind, IoKind::NotFound);
     drop((sender, waker));
-    assert!(
-        exits.recv_timeout(LONG).is_err(),
-        "no thread waits for a child"
-    );
+    assert_reaped(&exits);
     assert_eq!(descriptors(), before);
     assert_eq!(children(), Vec::<String>::new());
 }

@@ -1,19 +1,21 @@
-//! The engine over the toy core, real processes and real pipes.
+//! What is this driver's own: who leads and who follows, and links without a core. What every driver must
+//! do is proved by the driver suite.
 
 mod calls;
 mod links;
-mod processes;
 
-use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use mcp_proto::config::SpawnPlan;
-use mcp_proto::{Ended, LinkTarget, Operation};
+use mcp_proto::{Answer, Config, Ended, Operation, PeerConfig, types::CallToolResult};
+use serde_json::{Value, json};
 
 use crate::Client;
-use crate::toy::Toy;
 
 /// Long enough for a loaded machine; a test that waits this long has failed.
 const LONG: Duration = Duration::from_secs(20);
@@ -34,36 +36,111 @@ fn among_others() -> RwLockReadGuard<'static, ()> {
     PROCESS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn plan(program: &str, args: &[&str]) -> SpawnPlan {
-    SpawnPlan::new(program, args.iter().copied())
+/// The far end of a stream: says what calls come, and answers them when it is told to. A call of `echo`
+/// is answered at once.
+struct Server {
+    calls: Receiver<(Value, String)>,
+    writer: UnixStream,
 }
 
-fn shell(script: &str) -> LinkTarget {
-    LinkTarget::Process(plan("/bin/sh", &["-c", script]))
+impl Server {
+    /// A server, and the stream to it.
+    fn start() -> (Self, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (sender, calls) = mpsc::channel();
+        let writer = theirs.try_clone().unwrap();
+        thread::spawn(move || {
+            let out = theirs.try_clone().unwrap();
+            for line in BufReader::new(theirs).lines() {
+                let Ok(line) = line else { return };
+                let message: Value = serde_json::from_str(&line).unwrap();
+                let (id, params) = (&message["id"], &message["params"]);
+                let text = params["arguments"]["text"].as_str().unwrap_or_default();
+                match message["method"].as_str() {
+                    Some("server/discover") => {
+                        let capabilities = json!({"tools": {}});
+                        let versions = json!(["2026-07-28"]);
+                        let result =
+                            json!({"supportedVersions": versions, "capabilities": capabilities});
+                        respond(&out, id, result);
+                    }
+                    Some("tools/list") => {
+                        let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
+                        respond(&out, id, json!({"tools": [tool("echo"), tool("hold")]}));
+                    }
+                    Some("tools/call") if params["name"] == "echo" => respond_text(&out, id, text),
+                    Some("tools/call") => drop(sender.send((id.clone(), text.to_owned()))),
+                    _ => {}
+                }
+            }
+        });
+        (Self { calls, writer }, ours)
+    }
+
+    /// The next call of `hold`, which is not answered yet.
+    fn called(&self) -> (Value, String) {
+        self.calls.recv_timeout(LONG).unwrap()
+    }
+
+    fn answer(&self, (id, text): (Value, String)) {
+        respond_text(&self.writer, &id, &text);
+    }
 }
 
-fn cat() -> LinkTarget {
-    LinkTarget::Process(plan("/bin/cat", &[]))
+fn respond_text(out: &UnixStream, id: &Value, text: &str) {
+    respond(
+        out,
+        id,
+        json!({"content": [{"type": "text", "text": text}]}),
+    );
 }
 
-fn client(targets: impl IntoIterator<Item = LinkTarget>) -> Client {
-    let toy = Toy::of(targets);
-    Client::over(|_| toy, BTreeMap::new()).unwrap()
+/// Nobody reads it when the client is gone.
+fn respond(mut out: &UnixStream, id: &Value, mut result: Value) {
+    result["resultType"] = "complete".into();
+    let line = format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "id": id, "result": result})
+    );
+    let _ = out.write_all(line.as_bytes());
 }
 
-fn call(text: &str) -> Operation {
-    Operation::call(text, None)
+/// A client of so many servers, named by number, that are ready.
+fn client_of(count: usize) -> (Client, Vec<Server>) {
+    let names: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+    let peers = names.iter().map(PeerConfig::stream).collect();
+    let mut builder = Client::builder(Config::new(peers));
+    let mut servers = Vec::new();
+    for name in names {
+        let (server, stream) = Server::start();
+        builder = builder.stream(name, stream.try_clone().unwrap(), stream);
+        servers.push(server);
+    }
+    let client = builder.start().unwrap();
+    client.settled().unwrap();
+    (client, servers)
 }
 
-fn answered(ended: &Ended) -> &str {
-    ended
-        .tool
-        .as_deref()
-        .unwrap_or_else(|| panic!("no answer: {ended:?}"))
+fn client() -> (Client, Server) {
+    let (client, mut servers) = client_of(1);
+    (client, servers.remove(0))
 }
 
-fn facts(client: &Client) -> Vec<String> {
-    client.shared().with(|state| state.core.facts.clone())
+fn tool(name: &str, text: &str) -> Operation {
+    let arguments = json!({"text": text});
+    Operation::call(name, Some(arguments.into())).on("0")
+}
+
+fn echo(text: &str) -> Operation {
+    tool("echo", text)
+}
+
+fn hold(text: &str) -> Operation {
+    tool("hold", text)
+}
+
+fn answered(ended: Ended) -> String {
+    CallToolResult::from_ended(ended).unwrap().text()
 }
 
 /// Asks until it is so; panics after [`LONG`].
@@ -71,7 +148,7 @@ fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !so() {
         assert!(start.elapsed() < LONG, "never: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

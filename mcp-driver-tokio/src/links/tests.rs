@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fs, process as std_process};
 
 use mcp_proto::config::{Secret, SpawnPlan};
-use mcp_proto::{Exit, PeerId};
+use mcp_proto::{Exit, IoKind, PeerId};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -62,7 +62,9 @@ struct Recorder {
 
 impl Host for Recorder {
     fn turn<'a, T>(self: &Arc<Self>, step: impl FnOnce(&mut Links) -> (Option<Event<'a>>, T)) -> T {
-        let (fact, found) = step(&mut self.links.lock().unwrap());
+        // Under the lock, as the core is told: no other task's fact comes in between.
+        let mut links = self.links.lock().unwrap();
+        let (fact, found) = step(&mut links);
         if let Some(fact) = fact {
             self.facts.send(fact.into()).unwrap();
         }
@@ -76,6 +78,20 @@ impl Host for Recorder {
         }
         links.pause(link, cx);
         Poll::Pending
+    }
+}
+
+/// Some facts.
+#[derive(Debug, Default)]
+struct Seen {
+    data: Vec<u8>,
+    stderr: usize,
+    others: Vec<Fact>,
+}
+
+impl Seen {
+    fn has(&self, fact: Fact) -> bool {
+        self.others.contains(&fact)
     }
 }
 
@@ -104,13 +120,12 @@ impl Bench {
 
     /// Performs an action as the core's loop does.
     fn perform(&self, action: Action, eager: bool) {
-        let mut wakes = Vec::new();
         let mut links = self.host.links.lock().unwrap();
-        let fact = links.perform(action, eager, &self.host, &mut wakes);
-        drop(links);
-        if let Some(fact) = fact {
+        if let Some(fact) = links.perform(action, eager, &self.host) {
             self.host.facts.send(fact.into()).unwrap();
         }
+        let wakes = take(&mut links.wakes);
+        drop(links);
         wakes.into_iter().for_each(Waker::wake);
     }
 
@@ -156,17 +171,18 @@ impl Bench {
         fact.expect("a fact in time").expect("a fact")
     }
 
-    /// The facts up to this one, data and standard error joined.
-    async fn until(&mut self, last: Fact) -> (Vec<u8>, usize, Vec<Fact>) {
-        let (mut data, mut stderr, mut others) = (Vec::new(), 0, Vec::new());
-        loop {
+    /// The facts until enough is known, data and standard error joined. Output, standard error and exit
+    /// are told by different tasks, in any order.
+    async fn until(&mut self, enough: impl Fn(&Seen) -> bool) -> Seen {
+        let mut seen = Seen::default();
+        while !enough(&seen) {
             match self.next().await {
-                fact if fact == last => return (data, stderr, others),
-                Fact::Data(bytes) => data.extend(bytes),
-                Fact::Stderr(count) => stderr += count,
-                fact => others.push(fact),
+                Fact::Data(bytes) => seen.data.extend(bytes),
+                Fact::Stderr(count) => seen.stderr += count,
+                fact => seen.others.push(fact),
             }
         }
+        seen
     }
 
     /// The numbers of all processes with this bench's mark, zombies (which have no environment) aside.
@@ -219,27 +235,39 @@ async fn bytes_pass_both_full_pipes() {
         bench.shell("exec cat").await;
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         bench.write(&bytes, eager);
-        let (mut data, _, others) = bench.until(Fact::Written).await;
+        let Seen {
+            mut data, others, ..
+        } = bench.until(|seen| seen.has(Fact::Written)).await;
+        assert_eq!(others, [Fact::Written]);
         bench.close_input();
-        let (rest, _, last) = bench.until(Fact::Ended).await;
-        data.extend(rest);
+        let exited = Fact::Exited(Exit::Code(0));
+        let rest = bench.until(|seen| seen.others.len() == 2).await;
+        assert!(
+            rest.has(Fact::Ended) && rest.has(exited),
+            "{:?}",
+            rest.others
+        );
+        data.extend(rest.data);
         assert!(data == bytes, "{} bytes came back", data.len());
-        assert_eq!(others, []);
-        assert!(last.is_empty() || last == [Fact::Exited(Exit::Code(0))]);
     }
 }
 
 #[tokio::test]
 async fn closing_the_input_drops_a_blocked_write() {
     let mut bench = Bench::new("blocked-close");
-    // The reader starts late: what it finds then is what a pipe holds, and the end of input.
-    bench.shell("sleep 0.3; wc -c").await;
+    // It reads when it is asked to end: what it finds then is what a pipe holds, and the end of input.
+    bench
+        .shell("trap 'exec wc -c' TERM; echo ready; sleep 1000 & wait")
+        .await;
+    assert_eq!(bench.next().await, Fact::Data(b"ready\n".to_vec()));
     bench.write(&[b'x'; 1 << 20], true);
     bench.close_input();
-    let (data, _, others) = bench.until(Fact::Ended).await;
-    let count: usize = String::from_utf8(data).unwrap().trim().parse().unwrap();
+    bench.terminate(false);
+    let seen = bench.until(|seen| seen.has(Fact::Ended)).await;
+    let text = str::from_utf8(&seen.data).unwrap();
+    let count: usize = text.trim().parse().unwrap();
     assert!((1..1 << 20).contains(&count), "{count} bytes arrived");
-    assert!(!others.contains(&Fact::Written));
+    assert!(!seen.has(Fact::Written));
 }
 
 #[tokio::test]
@@ -258,7 +286,8 @@ async fn asking_ends_one_that_listens_and_insisting_one_that_does_not() {
     bench.shell("echo ready; exec sleep 1000").await;
     assert_eq!(bench.next().await, Fact::Data(b"ready\n".to_vec()));
     bench.terminate(false);
-    bench.until(Fact::Exited(Exit::Signal(15))).await;
+    let exited = |seen: &Seen| seen.has(Fact::Exited(Exit::Signal(15)));
+    bench.until(exited).await;
 
     let mut bench = Bench::new("deaf");
     bench
@@ -266,9 +295,10 @@ async fn asking_ends_one_that_listens_and_insisting_one_that_does_not() {
         .await;
     assert_eq!(bench.next().await, Fact::Data(b"ready\n".to_vec()));
     bench.terminate(false);
-    bench.until(Fact::Data(b"asked\n".to_vec())).await;
+    bench.until(|seen| seen.data == b"asked\n").await;
     bench.terminate(true);
-    bench.until(Fact::Exited(Exit::Signal(9))).await;
+    let exited = |seen: &Seen| seen.has(Fact::Exited(Exit::Signal(9)));
+    bench.until(exited).await;
 }
 
 #[tokio::test]
@@ -294,7 +324,12 @@ async fn release_leaves_no_process_of_the_group_and_no_pipe() {
 #[tokio::test]
 async fn release_lets_go_of_pipes_that_a_process_outside_the_group_holds() {
     let mut bench = Bench::new("escaped");
-    bench.shell("setsid sleep 1000 & sleep 0.2; exit 7").await;
+    bench
+        .shell("setsid sh -c 'echo away; exec sleep 1000' & read go; exit 7")
+        .await;
+    assert_eq!(bench.next().await, Fact::Data(b"away\n".to_vec()));
+    bench.write(b"go\n", true);
+    assert_eq!(bench.next().await, Fact::Written);
     assert_eq!(bench.next().await, Fact::Exited(Exit::Code(7)));
     let escaped = bench.processes();
     let escapee = *escaped.first().unwrap();
@@ -314,8 +349,11 @@ async fn release_lets_go_of_pipes_that_a_process_outside_the_group_holds() {
 async fn an_exited_child_is_reaped_by_release_and_not_before() {
     let mut bench = Bench::new("zombie");
     bench.shell("echo $$; exit 3").await;
-    let (data, _, _) = bench.until(Fact::Exited(Exit::Code(3))).await;
-    let pid: u32 = String::from_utf8(data).unwrap().trim().parse().unwrap();
+    let exited = Fact::Exited(Exit::Code(3));
+    let seen = bench.until(|seen| seen.others.len() == 2).await;
+    assert!(seen.has(Fact::Ended) && seen.has(exited));
+    let pid = String::from_utf8(seen.data).unwrap();
+    let pid: u32 = pid.trim().parse().unwrap();
     assert!(fs::exists(format!("/proc/{pid}")).unwrap());
     bench.release();
     assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
@@ -338,10 +376,13 @@ async fn standard_error_is_drained_while_the_output_is_paused() {
     let mut bench = Bench::new("stderr");
     bench.host.readable.store(false, Ordering::Relaxed);
     bench
-        .shell("echo out; head -c 1000000 /dev/zero >&2; exec sleep 0.1")
+        .shell("echo out; read go; head -c 1000000 /dev/zero >&2; echo more; exec sleep 1000")
         .await;
-    let (data, stderr, _) = bench.until(Fact::Exited(Exit::Code(0))).await;
-    assert_eq!((data, stderr), (b"out\n".to_vec(), 1_000_000));
+    assert_eq!(bench.next().await, Fact::Data(b"out\n".to_vec()));
+    bench.write(b"go\n", true);
+    let seen = bench.until(|seen| seen.stderr >= 1_000_000).await;
+    assert_eq!(seen.stderr, 1_000_000);
+    assert_eq!((seen.data, seen.others), (vec![], vec![Fact::Written]));
 }
 
 #[tokio::test]
@@ -356,17 +397,15 @@ async fn a_paused_link_is_not_read_until_it_is_resumed() {
     assert!(bench.facts.try_recv().is_err());
 
     bench.host.readable.store(true, Ordering::Relaxed);
-    let mut wakes = Vec::new();
-    bench
-        .host
-        .links
-        .lock()
-        .unwrap()
-        .resume(|_| true, &mut wakes);
+    let wakes = {
+        let mut links = bench.host.links.lock().unwrap();
+        links.resume(|_| true);
+        take(&mut links.wakes)
+    };
     assert_eq!(wakes.len(), 1);
     wakes.into_iter().for_each(Waker::wake);
-    let (data, ..) = bench.until(Fact::Ended).await;
-    assert!(data.len() > 900_000);
+    let seen = bench.until(|seen| seen.has(Fact::Ended)).await;
+    assert!(seen.data.len() > 900_000);
 }
 
 #[tokio::test]
@@ -377,8 +416,8 @@ async fn the_environment_is_the_plan_s_and_no_other() {
     plan.cwd = Some("/".into());
     bench.open(LinkTarget::Process(plan));
     assert_eq!(bench.next().await, Fact::Opened);
-    let (data, ..) = bench.until(Fact::Ended).await;
-    assert_eq!(String::from_utf8(data).unwrap(), "ONLY=this one\n");
+    let seen = bench.until(|seen| seen.has(Fact::Ended)).await;
+    assert_eq!(String::from_utf8(seen.data).unwrap(), "ONLY=this one\n");
 }
 
 #[tokio::test]

@@ -69,11 +69,11 @@ impl Client {
                     Request::GetPrompt { .. } => Request::ListPrompts,
                     _ => Request::ListResources,
                 };
+                // What belongs to the operation itself goes with no other (R30).
                 let options = Options {
-                    progress: false,
-                    meta: None,
-                    idempotency_key: None,
-                    ..operation.options.clone()
+                    idle_timeout: operation.options.idle_timeout,
+                    absolute_timeout: operation.options.absolute_timeout,
+                    ..Options::default()
                 };
                 self.gather(id, Purpose::Route(operation), &list, &options, now);
             }

@@ -118,8 +118,8 @@ impl Client {
     /// already when this returns.
     ///
     /// # Errors
-    /// Nothing was and nothing will be sent: there is no such peer ([`Cause::Usage`]), no or more than
-    /// one such tool, a bound is exceeded, or the peer cannot take operations.
+    /// Nothing was and nothing will be sent: there is no such peer or the parameters are not of the kind
+    /// they must be ([`Cause::Usage`]), there is no or more than one such tool, a bound is exceeded, or the peer cannot take operations.
     pub fn submit(&mut self, operation: Operation, now: Instant) -> Result<OperationId, Error> {
         let now = self.clamp(now);
         if self.phase != Phase::Open {
@@ -127,6 +127,7 @@ impl Client {
                 reason: "the client is closed".into(),
             }));
         }
+        crate::operation::check(&operation.request, &operation.options).map_err(Error::general)?;
         let id = self.next_operation();
         let call_index =
             matches!(operation.request, Request::CallTool(_)).then_some(self.next_call);

@@ -41,7 +41,7 @@ pub use peer::{
 };
 mod pin;
 pub use pin::{Pinned, PinnedPeer};
-pub use spawn::{Program, SpawnPlan, SpawnRule};
+pub use spawn::{SpawnPlan, SpawnRule};
 
 use crate::error::{Cause, Error};
 

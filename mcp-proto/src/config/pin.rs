@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Config, HarnessConfig, PeerConfig, Program, Transport};
+use super::{Config, HarnessConfig, PeerConfig, Transport};
 use crate::action::LinkTarget;
 use crate::error::Cause;
 
@@ -31,12 +31,29 @@ pub struct PinnedPeer {
 }
 
 impl Config {
-    /// Resolves every command against the host: `env` looks up a variable, `find` answers which absolute
-    /// file a command names. Programs outside the allow-list are refused here (R100).
+    /// Resolves every command against the host: `env` looks up a variable, `find` answers with the
+    /// absolute path of an executable file, or with `None` when the path leads to none. Programs outside
+    /// the allow-list are refused here (R100).
+    ///
+    /// ```
+    /// # use mcp_proto::config::{Config, PeerConfig, StdioConfig, Transport};
+    /// # let none: [&str; 0] = [];
+    /// # let git = PeerConfig::new("git", Transport::Stdio(StdioConfig::new("git", none)));
+    /// # let config = Config::new(vec![git]);
+    /// let mut asked = Vec::new();
+    /// config.pin(
+    ///     &mut |name| (name == "PATH").then(|| "/usr/local/bin:/usr/bin".to_owned()),
+    ///     &mut |path| {
+    ///         asked.push(path.to_owned());
+    ///         None
+    ///     },
+    /// );
+    /// assert_eq!(asked, ["/usr/local/bin/git", "/usr/bin/git"]);
+    /// ```
     pub fn pin(
         self,
         env: &mut dyn FnMut(&str) -> Option<String>,
-        find: &mut dyn FnMut(Program<'_>) -> Option<String>,
+        find: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Pinned {
         let harness = self.harness;
         let mut names = BTreeSet::new();

@@ -63,56 +63,37 @@ impl fmt::Debug for SpawnPlan {
     }
 }
 
-/// A question to the world: which file does this command name?
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct Program<'a> {
-    /// The command. Without a path separator it is searched for on [`path`](Self::path); with one it
-    /// is relative to [`cwd`](Self::cwd).
-    pub command: &'a str,
+/// Looks for a program on a host, whose paths are POSIX's.
+struct Search<'a> {
+    /// Without a `/` it is looked for on `path`; with one it is relative to `cwd`.
+    command: &'a str,
     /// The child's working directory; `None` is the host's own.
-    pub cwd: Option<&'a str>,
-    /// The `PATH` to search, in the system's own syntax.
-    pub path: Option<&'a str>,
+    cwd: Option<&'a str>,
+    path: Option<&'a str>,
 }
 
-impl Program<'_> {
-    /// The files that the command may name, in the order of preference, for a POSIX system: the command
-    /// itself when it holds a `/` (relative to [`cwd`](Self::cwd)), else one in each directory of
-    /// [`path`](Self::path). The first that is an executable file is the one.
-    ///
-    /// ```
-    /// # let program = mcp_proto::config::Program::new("git", None, Some("/usr/local/bin:/usr/bin"));
-    /// assert_eq!(program.candidates(), ["/usr/local/bin/git", "/usr/bin/git"]);
-    /// ```
-    #[must_use]
-    pub fn candidates(&self) -> Vec<String> {
-        let join = |directory: &str| match directory.strip_suffix('/').unwrap_or(directory) {
-            // The current directory is never searched unless it is named.
-            "" if directory.is_empty() => None,
-            directory => Some([directory, "/", self.command].concat()),
-        };
-        match (self.command.contains('/'), self.cwd) {
-            (true, Some(cwd)) if !self.command.starts_with('/') => join(cwd).into_iter().collect(),
-            (true, _) => [self.command.to_owned()].into(),
-            (false, _) => self
-                .path
-                .unwrap_or_default()
+impl Search<'_> {
+    /// The first of the files that the command may name for which `find` has an answer.
+    fn find(&self, find: &mut dyn FnMut(&str) -> Option<String>) -> Option<String> {
+        let command = self.command;
+        match self.cwd {
+            Some(cwd) if command.contains('/') && !command.starts_with('/') => {
+                find(&file_in(cwd, command)?)
+            }
+            _ if command.contains('/') => find(command),
+            _ => self
+                .path?
                 .split(':')
-                .filter_map(join)
-                .collect(),
+                .filter_map(|directory| file_in(directory, command))
+                .find_map(|file| find(&file)),
         }
     }
+}
 
-    /// A question.
-    #[must_use]
-    pub const fn new<'a>(
-        command: &'a str,
-        cwd: Option<&'a str>,
-        path: Option<&'a str>,
-    ) -> Program<'a> {
-        Program { command, cwd, path }
-    }
+/// The current directory is never searched unless it is named.
+fn file_in(directory: &str, file: &str) -> Option<String> {
+    let prefix = directory.strip_suffix('/').unwrap_or(directory);
+    (!directory.is_empty()).then(|| [prefix, "/", file].concat())
 }
 
 /// One entry of the allow-list.
@@ -159,8 +140,9 @@ impl StdioConfig {
     /// Decides whether this command may be started, and pins how.
     ///
     /// `allowed` is [`HarnessConfig::allow_spawn`](super::HarnessConfig::allow_spawn); `None` allows
-    /// what is configured. `env` looks up a variable of the host, `find` answers which absolute file a
-    /// command names, if any.
+    /// what is configured. `env` looks up a variable of the host. `find` is asked for one file after the
+    /// other that the command may name, and answers with the absolute path of an executable file, or with
+    /// `None` for anything else.
     ///
     /// A rule's program is looked up on the host's own `PATH`, the command on the child's: a peer that
     /// brings its own `PATH` cannot smuggle in another program of an allowed name.
@@ -171,15 +153,16 @@ impl StdioConfig {
         &self,
         allowed: Option<&[SpawnRule]>,
         env: &mut dyn FnMut(&str) -> Option<String>,
-        find: &mut dyn FnMut(Program<'_>) -> Option<String>,
+        find: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Result<SpawnPlan, Cause> {
         let host_path = env("PATH");
         let own_path = self.env.get("PATH").map(Secret::expose);
-        let program = find(Program {
+        let command = Search {
             command: self.command.value(),
             cwd: self.cwd.as_ref().map(Templated::value),
             path: own_path.or(host_path.as_deref()),
-        });
+        };
+        let program = command.find(find);
         let refused = |reason: &str| Cause::SpawnRefused {
             command: self.command.shown().to_owned(),
             reason: reason.to_owned(),
@@ -194,11 +177,12 @@ impl StdioConfig {
         })?;
         let mut is_ruled = |rule: &SpawnRule| {
             rule.allows_args(&self.args)
-                && find(Program {
+                && Search {
                     command: rule.command.value(),
                     cwd: None,
                     path: host_path.as_deref(),
-                })
+                }
+                .find(find)
                 .is_some_and(|ruled| ruled == program)
         };
         if allowed.is_some_and(|rules| !rules.iter().any(&mut is_ruled)) {

@@ -28,7 +28,7 @@ use crate::identity::{CallerMeta, TraceId};
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::manifest::Manifest;
 use crate::negotiation::Negotiation;
-use crate::operation::{Ended, News, Notification, Outcome, Request};
+use crate::operation::{Ended, News, Notification, Options, Outcome, Request};
 use crate::stdio::{Link, LinkNews, Tail};
 use crate::time::Instant;
 use crate::types::{DiscoverResult, Tool};
@@ -204,16 +204,17 @@ impl Peer {
     /// without one the peer counts its own.
     ///
     /// # Errors
-    /// Nothing was and nothing will be sent: a bound is exceeded ([`Cause::Limit`]), a reserved `_meta`
-    /// name was given ([`Cause::Usage`]), or the peer has failed or is closed ([`Cause::Unavailable`]).
+    /// Nothing was and nothing will be sent: a bound is exceeded ([`Cause::Limit`]), the parameters are
+    /// not of the kind they must be or a reserved `_meta` name was given ([`Cause::Usage`]), or the peer has failed or is closed ([`Cause::Unavailable`]).
     pub fn submit(
         &mut self,
         operation: OperationId,
         request: Request,
-        options: crate::operation::Options,
+        options: Options,
         call_index: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
+        crate::operation::check(&request, &options).map_err(|cause| self.error(cause))?;
         self.check_acceptable(&request)?;
         let meta = match &options.meta {
             Some(meta) => Some(

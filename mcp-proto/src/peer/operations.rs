@@ -13,7 +13,7 @@ use crate::error::{Cause, Error, Ran, RpcError};
 use crate::identity::Params;
 use crate::ids::OperationId;
 use crate::negotiation::ModernError;
-use crate::operation::{News, Outcome, Reply, Request, ToolCall};
+use crate::operation::{News, Options, Outcome, Reply, Request, ToolCall};
 use crate::time::Instant;
 use crate::types;
 use crate::types::{
@@ -21,7 +21,7 @@ use crate::types::{
 };
 use crate::version::Version;
 use crate::violation::{Fault, Violation};
-use crate::wire::{Answer, ErrorObject, Json, Members};
+use crate::wire::{Answer, ErrorObject, Json, Members, ObjectWriter};
 use serde_json::value::RawValue;
 
 /// JSON-RPC: the method does not exist.
@@ -127,6 +127,7 @@ impl Peer {
             Request::ReadResource { uri } => {
                 let params = Params::build(|object| {
                     object.string("uri", uri);
+                    continuation(object, &active.options);
                 });
                 self.start_read(operation, active, params, now);
             }
@@ -136,6 +137,7 @@ impl Peer {
                     if let Some(arguments) = arguments {
                         object.raw("arguments", arguments.as_str());
                     }
+                    continuation(object, &active.options);
                 });
                 self.request(operation, active, "prompts/get", params);
             }
@@ -177,7 +179,7 @@ impl Peer {
                 return;
             }
         }
-        let params = call_params(call);
+        let params = call_params(call, &active.options);
         let trace = match self.call_trace(&params, active.call_index.unwrap_or(0)) {
             Ok(trace) => trace,
             Err(error) => {
@@ -235,7 +237,10 @@ impl Peer {
         params: Params,
         now: Instant,
     ) {
-        active.ticket = self.cache.ticket("resources/read", params.as_str());
+        // A retry with input is never answered from memory, and its answer is not kept (R70).
+        if active.options.input_responses.is_none() && active.options.request_state.is_none() {
+            active.ticket = self.cache.ticket("resources/read", params.as_str());
+        }
         if let Some(kept) = active
             .ticket
             .as_ref()
@@ -460,11 +465,7 @@ impl Peer {
         active: &Active,
         members: &Members<'_>,
     ) -> Result<Outcome, Fault> {
-        let allowed = matches!(
-            active.request,
-            Request::CallTool(_) | Request::ReadResource { .. } | Request::GetPrompt { .. }
-        );
-        if !allowed
+        if !active.request.may_need_input()
             || self
                 .session
                 .as_ref()
@@ -627,21 +628,27 @@ fn was_refused(code: i64) -> bool {
     matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }
 
-/// The members stand in canonical order, so that they need not be sorted for the content hash.
-fn call_params(call: &ToolCall) -> Params {
+/// The members of a first call stand in canonical order, so that they need not be sorted for the content
+/// hash.
+fn call_params(call: &ToolCall, options: &Options) -> Params {
     Params::build(|object| {
         object.raw(
             "arguments",
             call.arguments.as_ref().map_or("{}", Json::as_str),
         );
-        if let Some(responses) = &call.input_responses {
-            object.raw("inputResponses", responses.as_str());
-        }
         object.string("name", &call.tool);
-        if let Some(state) = &call.request_state {
-            object.raw("requestState", state.as_str());
-        }
+        continuation(object, options);
     })
+}
+
+/// What a retry after an input request adds to the original parameters (R30).
+fn continuation(object: &mut ObjectWriter<'_>, options: &Options) {
+    if let Some(responses) = &options.input_responses {
+        object.raw("inputResponses", responses.as_str());
+    }
+    if let Some(state) = &options.request_state {
+        object.raw("requestState", state.as_str());
+    }
 }
 
 fn completion_params(reference: &Json, name: &str, value: &str, context: Option<&Json>) -> Params {

@@ -36,11 +36,8 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
     let interrupt = Interrupt::install()?;
     let session = session::open(config, driver, &interrupt)?;
     let shared = Arc::new(Shared {
-        timer: Timer::start().map_err(|error| Failure {
-            message: format!("no thread can be started: {error}"),
-            remedy: "Free some threads, and try again.".into(),
-            exit: Exit::CallFailed,
-        })?,
+        timer: Timer::start()
+            .map_err(|error| Failure::system(format!("no thread can be started: {error}")))?,
         session,
         input: Input::default(),
         output: Output::default(),

@@ -1,6 +1,7 @@
 //! `call`, `read` and `prompt`.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::thread;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use mcp_proto::wire::Json;
 use mcp_proto::{Ended, Error, Operation, Options, Outcome, Ran, Reply, Request, ToolCall};
 
 use crate::args::{Call, Global};
-use crate::exit::Exit;
-use crate::output::{self, Bar, json};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Bar, Reader, json};
 use crate::session::{self, Session};
 
 /// How often one call may be continued.
@@ -25,7 +26,7 @@ pub(crate) fn tool(
     global: &Global,
     options: Call,
     arguments: Option<Json>,
-) -> Exit {
+) -> Result<Exit, Failure> {
     let asked = options.tool.clone();
     let ended = rounds(session, options, arguments);
     if global.json {
@@ -33,26 +34,26 @@ pub(crate) fn tool(
     }
     exit(&ended, global, |reply| match reply {
         Reply::Call(result) => {
-            let text = output::text(result);
             if result.is_error {
+                let text = output::text(result, Reader::of(&io::stderr()));
                 output::say(text.trim_end());
                 return Exit::CallFailed;
             }
-            output::print(&text);
+            output::print(&output::text(result, Reader::of(&io::stdout())));
             Exit::Good
         }
         _ => Exit::Good,
     })
 }
 
-pub(crate) fn read(session: &dyn Session, global: &Global, uri: String) -> Exit {
+pub(crate) fn read(session: &dyn Session, global: &Global, uri: String) -> Result<Exit, Failure> {
     let ended = session::run(session, Operation::new(Request::ReadResource { uri }));
     if global.json {
         output::print_json(json::other(&ended));
     }
     exit(&ended, global, |reply| {
         if let Reply::Read(result) = reply {
-            output::print(&output::contents(result));
+            output::print(&output::contents(result, Reader::of(&io::stdout())));
         }
         Exit::Good
     })
@@ -63,7 +64,7 @@ pub(crate) fn prompt(
     global: &Global,
     name: String,
     arguments: Option<Json>,
-) -> Exit {
+) -> Result<Exit, Failure> {
     let request = Request::GetPrompt { name, arguments };
     let ended = session::run(session, Operation::new(request));
     if global.json {
@@ -71,7 +72,7 @@ pub(crate) fn prompt(
     }
     exit(&ended, global, |reply| {
         if let Reply::Prompt(result) = reply {
-            output::print(&output::prompt(result));
+            output::print(&output::prompt(result, Reader::of(&io::stdout())));
         }
         Exit::Good
     })
@@ -79,27 +80,25 @@ pub(crate) fn prompt(
 
 /// The exit status of an outcome. People are shown it, and `complete` shows them an answer; with `--json`
 /// it was printed before.
-fn exit(ended: &Ended, global: &Global, complete: impl FnOnce(&Reply) -> Exit) -> Exit {
-    match &ended.outcome {
-        Outcome::Complete(Reply::Call(result)) if global.json => match result.is_error {
-            true => Exit::CallFailed,
-            false => Exit::Good,
-        },
-        Outcome::Complete(_) if global.json => Exit::Good,
-        Outcome::Complete(reply) => complete(reply),
-        Outcome::InputRequired(input) => {
-            if !global.json {
-                ask(ended.peer.as_deref(), input);
-            }
-            Exit::InputNeeded
-        }
-        Outcome::Failed(error) => {
-            if !global.json {
-                output::error(error);
-            }
+fn exit(
+    ended: &Ended,
+    global: &Global,
+    complete: impl FnOnce(&Reply) -> Exit,
+) -> Result<Exit, Failure> {
+    Ok(match &ended.outcome {
+        Outcome::Complete(Reply::Call(result)) if global.json && result.is_error => {
             Exit::CallFailed
         }
-    }
+        Outcome::Complete(_) if global.json => Exit::Good,
+        Outcome::Complete(reply) => complete(reply),
+        Outcome::InputRequired(_) if global.json => Exit::InputNeeded,
+        Outcome::InputRequired(input) => {
+            ask(ended.peer.as_deref(), input);
+            Exit::InputNeeded
+        }
+        Outcome::Failed(error) if global.json => error.into(),
+        Outcome::Failed(error) => return Err(error.clone().into()),
+    })
 }
 
 /// Shows what the server wants to know, and how to say it.
@@ -129,12 +128,11 @@ fn ask(peer: Option<&str>, input: &InputRequired) {
 fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ended {
     let given: BTreeMap<String, Json> = options.input.into_iter().collect();
     let bar = options.progress.then(Bar::new);
-    let mut call = ToolCall {
+    let call = ToolCall {
         tool: options.tool,
         arguments,
-        ..ToolCall::default()
     };
-    let options = Options {
+    let mut options = Options {
         absolute_timeout: options.timeout,
         progress: options.progress,
         idempotency_key: options.idempotency_key,
@@ -142,9 +140,10 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
     };
     for round in 0..=ROUNDS_MAX {
         let operation = Operation::new(Request::CallTool(call.clone())).with(options.clone());
-        let ended = session::run_with(session, operation, |update| {
+        let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
+        session::advise(&mut ended, options.absolute_timeout, "--timeout");
         let Outcome::InputRequired(input) = &ended.outcome else {
             return ended;
         };
@@ -157,8 +156,8 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
         if input.requests.is_empty() {
             thread::sleep(PAUSE * (1 << round.min(4)));
         }
-        call.input_responses = answers;
-        call.request_state = input.state.as_ref().map(|state| state.as_json().clone());
+        options.input_responses = answers;
+        options.request_state = input.state.as_ref().map(|state| state.as_json().clone());
     }
     // The last round has returned.
     session::refused(Error::general(Cause::Cancelled))

@@ -10,11 +10,11 @@ use std::io::{self, IsTerminal};
 use mcp_proto::config::PeerConfig;
 use mcp_proto::report::{PeerReport, PeerState};
 use mcp_proto::wire::Json;
-use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Outcome, Reply, Request, ToolCall};
+use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Options, Outcome, Reply};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, coloured, one_line, print};
+use crate::output::{self, Reader, coloured, one_line, print};
 use crate::session::{self, Session};
 
 /// A server that takes its standard output for a log, as some do while they start.
@@ -113,14 +113,7 @@ fn call(session: &dyn Session) -> Result<(), Failure> {
         "A tool that one server has is called by its name. Several have \"echo\", so that name leads\n\
          nowhere: each is called as <server>/echo.\n\n",
     );
-    let sum = tool(
-        session,
-        ToolCall {
-            tool: "add".into(),
-            arguments: json(r#"{"a": 2, "b": 40}"#),
-            ..ToolCall::default()
-        },
-    );
+    let sum = tool(session, "add", json(r#"{"a": 2, "b": 40}"#));
     show_call(r#"add {"a": 2, "b": 40}"#, &sum);
     check(
         structured(&sum).is_some_and(|json| json.as_str() == r#"{"sum":42}"#),
@@ -128,14 +121,7 @@ fn call(session: &dyn Session) -> Result<(), Failure> {
     )?;
     let hello = || json(r#"{"text": "hello"}"#);
     for name in ["modern/echo", "veteran/echo"] {
-        let echo = tool(
-            session,
-            ToolCall {
-                tool: name.into(),
-                arguments: hello(),
-                ..ToolCall::default()
-            },
-        );
+        let echo = tool(session, name, hello());
         show_call(&format!(r#"{name} {{"text": "hello"}}"#), &echo);
         check(
             text(&echo).as_deref() == Some("hello"),
@@ -149,13 +135,7 @@ fn refuse(session: &dyn Session) -> Result<(), Failure> {
     title("3. Be wrong");
     print("What no server has is refused here, and nothing is sent.\n\n");
     let wrong = |name: &str| {
-        let ended = tool(
-            session,
-            ToolCall {
-                tool: name.into(),
-                ..ToolCall::default()
-            },
-        );
+        let ended = tool(session, name, None);
         show_call(name, &ended);
         failure(&ended).map(Error::kind)
     };
@@ -175,26 +155,17 @@ fn answer(session: &dyn Session) -> Result<(), Failure> {
         "A server may need something before it can answer. It says so, keeps nothing, and is called\n\
          again with the answer and the state that it handed out.\n\n",
     );
-    let first = tool(
-        session,
-        ToolCall {
-            tool: "ask".into(),
-            ..ToolCall::default()
-        },
-    );
+    let first = tool(session, "ask", None);
     show_call("ask", &first);
     let Outcome::InputRequired(input) = &first.outcome else {
         return Err(unexpected("the server asks for a name"));
     };
-    let second = tool(
-        session,
-        ToolCall {
-            tool: "ask".into(),
-            input_responses: json(r#"{"name": {"action": "accept", "content": {"name": "Ada"}}}"#),
-            request_state: input.state.as_ref().map(|state| state.as_json().clone()),
-            ..ToolCall::default()
-        },
-    );
+    let options = Options {
+        input_responses: json(r#"{"name": {"action": "accept", "content": {"name": "Ada"}}}"#),
+        request_state: input.state.as_ref().map(|state| state.as_json().clone()),
+        ..Options::default()
+    };
+    let second = session::run(session, Operation::call("ask", None).with(options));
     show_call("ask, with the answer \"Ada\"", &second);
     check(
         text(&second).is_some_and(|text| text.contains("Ada")),
@@ -211,14 +182,14 @@ fn close(session: &dyn Session) -> Result<(), Failure> {
     )
 }
 
-fn tool(session: &dyn Session, call: ToolCall) -> Ended {
-    session::run(session, Operation::new(Request::CallTool(call)))
+fn tool(session: &dyn Session, tool: &str, arguments: Option<Json>) -> Ended {
+    session::run(session, Operation::call(tool, arguments))
 }
 
 /// What was called, and what came back.
 fn show_call(call: &str, ended: &Ended) {
     let came = match &ended.outcome {
-        Outcome::Complete(Reply::Call(result)) => output::text(result),
+        Outcome::Complete(Reply::Call(result)) => output::text(result, Reader::Program),
         Outcome::Complete(_) => String::new(),
         Outcome::InputRequired(input) => format!("asks: {}", input.prompt()),
         Outcome::Failed(error) => format!("error: {error}\nhelp: {}", error.remedy()),
@@ -271,7 +242,7 @@ fn check(as_expected: bool, what: &str) -> Result<(), Failure> {
 
 fn unexpected(what: &str) -> Failure {
     Failure {
-        message: format!("the demo did not go as expected: {what}"),
+        messages: vec![format!("the demo did not go as expected: {what}")],
         remedy: "Report this with everything above; it is a fault of this program.".into(),
         exit: Exit::CallFailed,
     }

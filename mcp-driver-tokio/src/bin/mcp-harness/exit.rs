@@ -23,6 +23,15 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl From<&Error> for Exit {
+    fn from(error: &Error) -> Self {
+        match error.cause {
+            Cause::Config(_) | Cause::Usage(_) => Self::Usage,
+            _ => Self::CallFailed,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
@@ -32,8 +41,8 @@ impl From<Exit> for ExitCode {
 /// Why a command could not be carried out, for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What is wrong; one or more lines.
-    pub(crate) message: String,
+    /// What is wrong, one line each.
+    pub(crate) messages: Vec<String>,
     /// What to do about it.
     pub(crate) remedy: String,
     /// How the process ends.
@@ -44,23 +53,28 @@ impl Failure {
     /// The command line or the configuration is wrong.
     pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            message: message.into(),
+            messages: vec![message.into()],
             remedy: remedy.into(),
             exit: Exit::Usage,
+        }
+    }
+
+    /// The machine does not give what is needed.
+    pub(crate) fn system(message: impl Into<String>) -> Self {
+        Self {
+            messages: vec![message.into()],
+            remedy: "Free some threads or descriptors, and try again.".into(),
+            exit: Exit::CallFailed,
         }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let exit = match error.cause {
-            Cause::Config(_) | Cause::Usage(_) => Exit::Usage,
-            _ => Exit::CallFailed,
-        };
         Self {
-            message: error.to_string(),
+            messages: vec![error.to_string()],
             remedy: error.remedy(),
-            exit,
+            exit: (&error).into(),
         }
     }
 }

@@ -30,11 +30,8 @@ impl Interrupt {
     pub(crate) fn install() -> Result<Self, Failure> {
         let interrupt = Self::default();
         let other = interrupt.clone();
-        ctrlc::set_handler(move || other.on_signal()).map_err(|error| Failure {
-            message: format!("signals cannot be handled: {error}"),
-            remedy: "Report this: it is a fault of this program or of the system.".into(),
-            exit: Exit::CallFailed,
-        })?;
+        ctrlc::set_handler(move || other.on_signal())
+            .map_err(|error| Failure::system(format!("signals cannot be handled: {error}")))?;
         Ok(interrupt)
     }
 

@@ -17,7 +17,6 @@ mod session;
 mod setup;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Parser;
 use mcp_proto::Config;
@@ -59,16 +58,14 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
             connected(global, |session, _| {
-                Ok(call::tool(session, global, options, arguments))
+                call::tool(session, global, options, arguments)
             })
         }
-        Command::Read { uri } => {
-            connected(global, |session, _| Ok(call::read(session, global, uri)))
-        }
+        Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),
         Command::Prompt { name, arguments } => {
             let arguments = setup::object(arguments.as_deref())?;
             connected(global, |session, _| {
-                Ok(call::prompt(session, global, name, arguments))
+                call::prompt(session, global, name, arguments)
             })
         }
         Command::Doctor => connected(global, |session, names| doctor::run(session, global, names)),
@@ -99,7 +96,6 @@ fn with_config(
     let session = session::open(config, global.driver, &interrupt)?;
     let done = work(session.as_ref(), &names);
     session.close();
-    drop(Arc::clone(&session));
     if interrupt.is_hit() {
         return Ok(Exit::Interrupted);
     }

@@ -8,14 +8,13 @@ mod text;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-use mcp_proto::Error;
 use mcp_proto::wire::printable;
 
 use crate::exit::Failure;
 
 pub(crate) use progress::Bar;
 pub(crate) use table::table;
-pub(crate) use text::{contents, prompt, text};
+pub(crate) use text::{Reader, contents, prompt, text};
 
 /// The longest message that is shown, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4_000;
@@ -46,16 +45,10 @@ pub(crate) fn say(text: &str) {
 
 /// Says what went wrong and what to do about it.
 pub(crate) fn failure(failure: &Failure) {
-    for line in failure.message.lines() {
-        note("error", line);
+    for message in &failure.messages {
+        note("error", message);
     }
     note("help", &failure.remedy);
-}
-
-/// The same for an error of the client.
-pub(crate) fn error(error: &Error) {
-    note("error", &error.to_string());
-    note("help", &error.remedy());
 }
 
 /// Text from outside on one line, fit for a terminal.

@@ -4,8 +4,10 @@ mod blocking;
 mod tokio;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_proto::Diagnosis;
+use mcp_proto::error::Cause;
 use mcp_proto::{
     Config, Ended, Error, Identity, Notification, Operation, OperationId, Outcome, Report, Request,
 };
@@ -91,6 +93,18 @@ pub(crate) fn run_with(
             Step::Notification(_) => {}
             Step::Ended(ended) => return *ended,
         }
+    }
+}
+
+/// What to do about a deadline that the operation itself brought, and not the configuration.
+pub(crate) fn advise(ended: &mut Ended, timeout: Option<Duration>, option: &str) {
+    let Outcome::Failed(error) = &mut ended.outcome else {
+        return;
+    };
+    let own = |limit: &Duration| timeout == Some(*limit);
+    if matches!(&error.cause, Cause::Timeout { limit, .. } if own(limit)) {
+        let advice = format!("give the operation more time with {option}");
+        *error = error.clone().advise(&advice);
     }
 }
 

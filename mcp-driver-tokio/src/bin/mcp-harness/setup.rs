@@ -31,10 +31,11 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
     })?;
     let mut variable = |name: &str| env::var(name).ok();
     let mut config = Config::parse(&text, &source, &mut variable).map_err(|error| {
-        Failure::usage(
-            error.to_string(),
-            "Correct the file at the places that are named; nothing was started.",
-        )
+        let remedy = "Correct the file at the places that are named; nothing was started.";
+        Failure {
+            messages: error.findings.iter().map(ToString::to_string).collect(),
+            ..Failure::usage("", remedy)
+        }
     })?;
     for warning in &config.warnings {
         note("warning", &warning.to_string());

@@ -34,7 +34,7 @@ pub(super) enum Task {
     Close,
     Report,
     Sleep(Duration),
-    Peers(PeerTask),
+    Peers(Box<PeerTask>),
 }
 
 /// An operation on servers.
@@ -102,8 +102,6 @@ fn task(fields: &Fields<'_>) -> Result<Task, String> {
         "call" => Request::CallTool(ToolCall {
             tool: fields.required_text("tool")?,
             arguments: fields.object("arguments")?,
-            input_responses: fields.object("input")?,
-            request_state: fields.raw_text("requestState")?,
         }),
         "read" => Request::ReadResource {
             uri: fields.required_text("uri")?,
@@ -114,7 +112,7 @@ fn task(fields: &Fields<'_>) -> Result<Task, String> {
         },
         other => return Err(unknown_op(other)),
     };
-    peer_task(fields, request).map(Task::Peers)
+    peer_task(fields, request).map(|task| Task::Peers(Box::new(task)))
 }
 
 fn peer_task(fields: &Fields<'_>, request: Request) -> Result<PeerTask, String> {
@@ -122,6 +120,8 @@ fn peer_task(fields: &Fields<'_>, request: Request) -> Result<PeerTask, String> 
     if let Request::CallTool(_) = request {
         options.progress = fields.flag("progress")?;
         options.idempotency_key = fields.text("idempotencyKey")?;
+        options.input_responses = fields.object("input")?;
+        options.request_state = fields.raw_text("requestState")?;
     }
     let listen_for = match request {
         Request::Listen => fields.duration("ms")?,

@@ -51,6 +51,7 @@ struct Running {
     operation: OperationId,
     label: Label,
     is_listen: bool,
+    timeout: Option<Duration>,
     /// What may end it early.
     _alarms: Vec<Alarm>,
 }
@@ -117,7 +118,7 @@ impl Batch {
             Task::Close => self.close(&label),
             Task::Report => self.report(&label),
             Task::Sleep(duration) => self.sleep(&label, duration),
-            Task::Peers(task) => self.peers(label, task),
+            Task::Peers(task) => self.peers(label, *task),
         }
     }
 
@@ -229,6 +230,7 @@ impl Batch {
             operation,
             label,
             is_listen,
+            timeout: timing.timeout,
             _alarms: [cancel, finish, expire].into_iter().flatten().collect(),
         }
     }
@@ -257,8 +259,9 @@ impl Batch {
 impl Shared {
     /// Ends everything early: a signal came, or the reader of the output has gone away.
     pub(super) fn stop(&self) {
-        self.tracker.stop();
+        // In this order: whoever is woken must find that there is no next line.
         self.input.stop();
+        self.tracker.stop();
         self.session.close();
     }
 
@@ -300,6 +303,7 @@ impl Shared {
         if running.is_listen {
             self.rename(running.operation, &mut ended);
         }
+        session::advise(&mut ended, running.timeout, "\"timeoutMs\"");
         self.ended(label, &ended);
         if running.is_listen {
             self.tracker.listen_ended(running.operation);

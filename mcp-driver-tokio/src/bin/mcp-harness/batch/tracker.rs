@@ -73,7 +73,7 @@ impl Tracker {
     }
 
     pub(super) fn listen_ended(&self, operation: OperationId) {
-        self.change(|state| drop(state.listens.remove(&operation)));
+        self.change(|state| state.listens.remove(&operation));
     }
 
     pub(super) fn input_ended(&self) {

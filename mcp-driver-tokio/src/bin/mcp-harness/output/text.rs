@@ -1,6 +1,6 @@
 //! Results for people.
 
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 
 use mcp_proto::types::{
     CallToolResult, Content, GetPromptResult, ReadResourceResult, ResourceBody, ResourceView,
@@ -9,26 +9,51 @@ use mcp_proto::wire::printable;
 
 use super::one_line;
 
+/// Where a text is shown. A program gets it as it is; for a terminal it is made harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Program,
+    Terminal,
+}
+
+impl Reader {
+    /// Who reads this stream.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
+        if stream.is_terminal() {
+            Self::Terminal
+        } else {
+            Self::Program
+        }
+    }
+
+    fn verbatim(self, text: &str) -> String {
+        match self {
+            Self::Program => text.to_owned(),
+            Self::Terminal => harmless(text),
+        }
+    }
+}
+
 /// What a tool says: its text, one line for each other block, and its structured content where there is
 /// no text.
-pub(crate) fn text(result: &CallToolResult) -> String {
+pub(crate) fn text(result: &CallToolResult, reader: Reader) -> String {
     let mut shown = String::new();
     let mut has_text = false;
     for content in &result.content {
         let view = content.view();
         has_text |= matches!(view, Content::Text { .. });
-        push_line(&mut shown, &block(&view));
+        push_line(&mut shown, &block(&view, reader));
     }
     if let Some(structured) = result.structured_content.as_ref().filter(|_| !has_text) {
-        push_line(&mut shown, &pretty(structured.as_str()));
+        push_line(&mut shown, &reader.verbatim(&pretty(structured.as_str())));
     }
     shown
 }
 
 /// One content block.
-fn block(content: &Content<'_>) -> String {
+fn block(content: &Content<'_>, reader: Reader) -> String {
     match content {
-        Content::Text { text } => verbatim(text),
+        Content::Text { text } => reader.verbatim(text),
         Content::Image { data, mime_type } => media("image", mime_type, data),
         Content::Audio { data, mime_type } => media("audio", mime_type, data),
         Content::Resource(view) => resource(view),
@@ -39,12 +64,12 @@ fn block(content: &Content<'_>) -> String {
 }
 
 /// What a resource holds.
-pub(crate) fn contents(result: &ReadResourceResult) -> String {
+pub(crate) fn contents(result: &ReadResourceResult, reader: Reader) -> String {
     let mut shown = String::new();
     for part in &result.contents {
         let view = part.view();
         let part = match &view.body {
-            ResourceBody::Text(text) => verbatim(text),
+            ResourceBody::Text(text) => reader.verbatim(text),
             ResourceBody::Blob(_) => resource(&view),
         };
         push_line(&mut shown, &part);
@@ -53,10 +78,10 @@ pub(crate) fn contents(result: &ReadResourceResult) -> String {
 }
 
 /// The messages of a prompt, each under who says it.
-pub(crate) fn prompt(result: &GetPromptResult) -> String {
+pub(crate) fn prompt(result: &GetPromptResult, reader: Reader) -> String {
     let mut shown = String::new();
     for message in &result.messages {
-        let said = block(&message.content());
+        let said = block(&message.content(), reader);
         push_line(&mut shown, &format!("{}: {said}", message.role().as_str()));
     }
     shown
@@ -88,15 +113,6 @@ fn media(kind: &str, mime_type: &str, data: &str) -> String {
 // spec: RFC 4648, section 4
 fn decoded_len(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
-}
-
-/// A server's text: as it is for a program, harmless for a terminal.
-fn verbatim(text: &str) -> String {
-    if io::stdout().is_terminal() {
-        harmless(text)
-    } else {
-        text.to_owned()
-    }
 }
 
 /// The text with its lines and tabs, and all other control characters escaped.

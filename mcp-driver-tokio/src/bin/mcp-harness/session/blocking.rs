@@ -1,7 +1,10 @@
 //! The client over the blocking driver.
 
-use mcp_driver_blocking::{Client, Listener, PendingEvent};
+use std::time::Duration;
+
+use mcp_driver_blocking::{Client, Listener};
 use mcp_proto::Diagnosis;
+use mcp_proto::error::Cause;
 use mcp_proto::{
     Config, Ended, Error, Identity, Operation, OperationId, Outcome, Reply, Report, Request,
 };
@@ -63,17 +66,20 @@ impl Pending for Waiting {
     }
 
     fn next(&mut self) -> Step {
-        match self.0.next_event() {
-            Some(PendingEvent::Progress(update)) => Step::Progress(Progress {
+        if let Some(update) = self.0.progress() {
+            return Step::Progress(Progress {
                 progress: update.progress,
                 total: update.total,
                 message: update.message,
-            }),
-            Some(PendingEvent::Ended(ended)) => Step::Ended(Box::new(ended)),
-            None => Step::Ended(Box::new(refused(Error::general(
-                mcp_proto::error::Cause::Usage("this operation has ended before".into()),
-            )))),
+            });
         }
+        // It is over: nothing is waited for.
+        let ended = self.0.wait_timeout(Duration::ZERO);
+        Step::Ended(Box::new(ended.unwrap_or_else(|| {
+            refused(Error::general(Cause::Usage(
+                "this operation has ended before".into(),
+            )))
+        })))
     }
 }
 

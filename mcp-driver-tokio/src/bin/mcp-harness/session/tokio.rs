@@ -8,7 +8,7 @@ use mcp_proto::{
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::{Pending, Progress, Session, Step};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// Reading and keeping time is all that the runtime's own threads do.
 const WORKER_THREADS: usize = 2;
@@ -24,11 +24,7 @@ impl Tokio {
             .worker_threads(WORKER_THREADS)
             .enable_all()
             .build()
-            .map_err(|error| Failure {
-                message: format!("the runtime cannot be started: {error}"),
-                remedy: "Free some threads or descriptors, and try again.".into(),
-                exit: Exit::CallFailed,
-            })?;
+            .map_err(|error| Failure::system(format!("the runtime cannot be started: {error}")))?;
         let client = {
             let _inside = runtime.enter();
             Client::builder(config).identity(identity).start()

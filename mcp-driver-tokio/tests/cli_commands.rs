@@ -1,0 +1,185 @@
+//! Every command with its human and its JSON output, the same through both drivers.
+#![cfg(all(feature = "cli", unix))]
+
+mod cli_support;
+
+use cli_support::{Done, Place, fake, legacy, scripted, stable};
+use serde_json::{Value, json};
+
+fn place(name: &str) -> Place {
+    let new = fake(&["--name=new", "--tools=add,ask,content,echo,fail,progress"]);
+    let old = legacy(&["--name=old", "--tools=echo,env"]);
+    let stranger = fake(&["--era=legacy", "--tools=echo"]);
+    Place::new(name, &[("new", new), ("old", old), ("stranger", stranger)])
+}
+
+fn shown(done: &Done) -> String {
+    stable(&done.to_string())
+}
+
+/// R111.
+#[test]
+fn report() {
+    let place = place("report");
+    insta::assert_snapshot!("report", shown(&place.run_both(&["report"])));
+    insta::assert_snapshot!("report_json", shown(&place.run_both(&["report", "--json"])));
+}
+
+/// R80: canonical names.
+#[test]
+fn lists() {
+    let place = place("lists");
+    for (name, args) in [
+        ("tools", &["tools"][..]),
+        ("resources", &["resources"]),
+        ("templates", &["resources", "--templates"]),
+        ("prompts", &["prompts"]),
+    ] {
+        insta::assert_snapshot!(name, shown(&place.run_both(args)));
+    }
+    let json = |args: &[&str]| place.run_both(args).json();
+    let names = |list: Value, key: &str| -> Vec<String> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|item| item[key].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let tools = json(&["tools", "--json"]);
+    assert_eq!(
+        names(tools.clone(), "name"),
+        [
+            "add", "ask", "content", "env", "fail", "new/echo", "old/echo", "progress"
+        ],
+    );
+    assert_eq!(tools[0]["inputSchema"]["required"], json!(["a", "b"]));
+    assert_eq!(
+        names(json(&["resources", "--json"]), "uri"),
+        [
+            "new/fake://blob/pixel",
+            "new/fake://text/readme",
+            "old/fake://blob/pixel",
+            "old/fake://text/readme",
+        ],
+    );
+    assert_eq!(
+        names(json(&["resources", "--templates", "--json"]), "uriTemplate"),
+        ["new/fake://notes/{id}", "old/fake://notes/{id}"],
+    );
+    assert_eq!(
+        names(json(&["prompts", "--json", "--peer", "new"]), "name"),
+        ["greeting", "review"],
+    );
+}
+
+#[test]
+fn one_peer_starts_no_other() {
+    let place = place("one_peer");
+    let done = place.run_both(&["report", "--json", "--peer", "old"]);
+    assert_eq!(done.json()["peers"][0]["tools"], json!(["echo", "env"]));
+    assert_eq!(place.methods("new"), Vec::<String>::new());
+    assert_eq!(done.status, 0);
+}
+
+#[test]
+fn call() {
+    let place = place("call");
+    let add = ["call", "add", r#"{"a":1,"b":2}"#];
+    insta::assert_snapshot!("call", shown(&place.run_both(&add)));
+    insta::assert_snapshot!(
+        "call_json",
+        shown(&place.run_both(&[&add[..], &["--json"]].concat()))
+    );
+    insta::assert_snapshot!("call_content", shown(&place.run_both(&["call", "content"])));
+    let done = place.run_both(&["call", "progress", r#"{"steps":2}"#, "--progress"]);
+    insta::assert_snapshot!("call_progress", shown(&done));
+}
+
+/// Structured content is shown where a tool says nothing in words.
+#[test]
+fn call_without_text() {
+    let answer = json!({"jsonrpc": "2.0", "id": "ID", "result": {
+        "resultType": "complete", "content": [], "structuredContent": {"b": 1, "a": [1.0]}}});
+    let answer = answer.to_string().replace("\"ID\"", "$ID");
+    let server = scripted(&json!({"steps": [{"on": "tools/call"}, answer]}));
+    let place = Place::new("call_without_text", &[("s", server)]);
+    let done = place.run_both(&["call", "echo"]);
+    assert_eq!(done.json(), json!({"b": 1, "a": [1.0]}));
+    assert!(done.stdout.contains("\n  \""), "pretty: {done}");
+}
+
+#[test]
+fn arguments_come_from_a_file_or_from_standard_input() {
+    let place = place("arguments");
+    std::fs::write(place.path().join("args.json"), r#"{"a":20,"b":22}"#).unwrap();
+    let done = place.run_both(&["call", "add", "@args.json"]);
+    assert_eq!(done.stdout, "{\"sum\":42}\n");
+    let mut child = place.command(&["call", "add", "-"]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, br#"{"a":2,"b":3}"#).unwrap();
+    drop(stdin);
+    assert_eq!(
+        cli_support::read_all(child.stdout.take().unwrap()),
+        "{\"sum\":5}\n"
+    );
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn read_and_prompt() {
+    let place = place("read_and_prompt");
+    for (name, args) in [
+        ("read", &["read", "new/fake://text/readme"][..]),
+        ("read_blob", &["read", "old/fake://blob/pixel"]),
+        ("read_json", &["read", "new/fake://text/readme", "--json"]),
+        ("prompt", &["prompt", "old/greeting"]),
+        (
+            "prompt_json",
+            &["prompt", "new/review", r#"{"code":"x"}"#, "--json"],
+        ),
+    ] {
+        insta::assert_snapshot!(name, shown(&place.run_both(args)));
+    }
+}
+
+/// R18, R62, R111: evidence, noise, standard error, and one remedy each.
+#[test]
+fn doctor() {
+    let noisy = json!({"steps": [
+        "starting", {"stderr": "a warning\n"}, {"on": "server/discover"}, "«GOOD_DISCOVER»"]});
+    let dies = json!({"steps": [
+        {"stderr": "cannot open the database\n"}, {"exit": 3}, {"on": "server/discover"}]});
+    let servers = [
+        ("dies", scripted(&dies)),
+        ("good", fake(&["--tools=echo"])),
+        ("noisy", scripted(&noisy)),
+        ("stranger", fake(&["--era=legacy"])),
+    ];
+    let place = Place::new("doctor", &servers);
+    insta::assert_snapshot!("doctor", shown(&place.run_both(&["doctor"])));
+    let json = place.run_both(&["doctor", "--json"]).json();
+    let peer = |index: usize| &json["peers"][index];
+    assert_eq!(peer(0)["failure"]["kind"], "closed");
+    assert_eq!(peer(0)["stderr"], json!(["cannot open the database"]));
+    assert_eq!(peer(1)["remedy"], "Nothing to do.");
+    assert_eq!(peer(2)["stdoutNoise"], json!(["starting"]));
+    assert_eq!(peer(3)["failure"]["kind"], "legacyNotAllowed");
+    assert!(peer(3)["evidence"][0].as_str().unwrap().contains("-32601"));
+}
+
+#[test]
+fn demo() {
+    let place = Place::new("demo", &[]);
+    let done = place.run_both(&["demo"]);
+    assert_eq!(done.status, 0, "{done}");
+    insta::assert_snapshot!("demo", shown(&done));
+}
+
+/// R110: what a server writes reaches no terminal as a command, and no error forges a line.
+#[test]
+fn control_characters_of_servers_are_escaped_in_messages() {
+    let error = r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"a\u001b[2J\nerror: b"}}"#;
+    let server = scripted(&json!({"steps": [{"on": "tools/call"}, error]}));
+    let place = Place::new("control", &[("s", server)]);
+    let done = place.run_both(&["call", "echo"]);
+    assert_eq!(done.status, 1);
+    insta::assert_snapshot!("control_characters", shown(&done));
+}

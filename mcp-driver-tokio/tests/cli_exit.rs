@@ -1,0 +1,207 @@
+//! Each exit status, and what people read with it.
+#![cfg(all(feature = "cli", unix))]
+
+mod cli_support;
+
+use cli_support::{DRIVERS, Place, fake, scripted, stable};
+use serde_json::json;
+
+fn place(name: &str) -> Place {
+    let tools = fake(&["--tools=add,ask,echo,fail,rpc_error,slow"]);
+    Place::new(name, &[("git", tools)])
+}
+
+#[test]
+fn the_call_failed() {
+    let place = place("call_failed");
+    for (name, args) in [
+        ("is_error", &["call", "fail"][..]),
+        ("rpc_error", &["call", "rpc_error"]),
+        ("unknown_tool", &["call", "ecoh"]),
+        (
+            "timeout",
+            &["call", "slow", r#"{"ms":60000}"#, "--timeout", "50"],
+        ),
+    ] {
+        let done = place.run_both(args);
+        assert_eq!(done.status, 1, "{done}");
+        insta::assert_snapshot!(name, stable(&done.to_string()));
+    }
+    let json = place.run_both(&["call", "fail", "--json"]);
+    assert_eq!((json.status, &json.json()["isError"]), (1, &json!(true)));
+    let json = place.run_both(&["call", "ecoh", "--json"]);
+    assert_eq!(json.status, 1);
+    assert_eq!(json.json()["outcome"], "error");
+    assert_eq!(json.json()["error"]["kind"], "toolNotFound");
+    assert_eq!(json.json()["error"]["mayHaveExecuted"], false);
+    assert_eq!(json.stderr, "");
+}
+
+/// R110: file, line, path; nothing is started and nothing is printed on standard output.
+#[test]
+fn usage_and_configuration() {
+    let place = place("usage");
+    let wrong: [(&str, &[&str]); 7] = [
+        ("no_json", &["call", "echo", "{"]),
+        ("no_object", &["call", "echo", "[]"]),
+        ("no_file", &["call", "echo", "@nowhere.json"]),
+        ("no_such_peer", &["tools", "--peer", "gti"]),
+        ("no_such_config", &["tools", "--config", "nowhere.json"]),
+        ("bad_input", &["call", "ask", "--input", "name"]),
+        ("no_such_command", &["tool"]),
+    ];
+    for (name, args) in wrong {
+        let done = place.run_both(args);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{done}");
+        insta::assert_snapshot!(name, done.stderr);
+    }
+    place.write("{\"mcpServers\": {\n  \"git\": {\"command\": 1, \"args\": \"x\"}}}");
+    for args in [&["report"][..], &["batch"]] {
+        let done = place.run_both(args);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""));
+        insta::assert_snapshot!("bad_config", done.stderr);
+    }
+    place.write("{\"mcpServers\": {\"git\": {\"command\": \"true\", \"comand\": 1}}}");
+    let done = place.run_both(&["report"]);
+    assert_eq!(done.status, 3);
+    assert!(
+        done.stderr
+            .contains("warning: .mcp.json:1:44: mcpServers.git.comand"),
+        "{done}"
+    );
+    assert_eq!(place.methods("git"), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_configuration_it_says_how_to_write_one() {
+    let place = place("without");
+    std::fs::remove_file(place.path().join(".mcp.json")).unwrap();
+    let done = place.run_both(&["tools"]);
+    assert_eq!((done.status, done.stdout.as_str()), (2, ""));
+    assert_eq!(done.stderr.lines().count(), 2, "{done}");
+    assert!(
+        done.stderr
+            .contains("help: Write .mcp.json: {\"mcpServers\""),
+        "{done}"
+    );
+    // The user's own is read where the project has none.
+    let user = place.path().join("config/mcp-harness");
+    std::fs::create_dir_all(&user).unwrap();
+    let own = json!({"mcpServers": {"own": fake(&["--tools=echo"])}});
+    std::fs::write(user.join("mcp.json"), own.to_string()).unwrap();
+    let done = place.run_both(&["report", "--json"]);
+    assert_eq!(done.json()["peers"][0]["name"], "own");
+}
+
+/// R2: one that fails does not harm the others.
+#[test]
+fn some_peer_failed() {
+    let dies = scripted(&json!({"steps": [{"exit": 3}, {"on": "server/discover"}]}));
+    let servers = [
+        ("dies", dies),
+        ("good", fake(&["--tools=echo"])),
+        ("missing", json!({"command": "no-such-program-anywhere"})),
+    ];
+    let place = Place::new("peer_failed", &servers);
+    let done = place.run_both(&["report"]);
+    assert_eq!(done.status, 3);
+    insta::assert_snapshot!("some_failed", stable(&done.to_string()));
+    assert_eq!(place.run_both(&["doctor"]).status, 3);
+    let tools = place.run_both(&["tools"]);
+    assert_eq!(tools.status, 0, "{tools}");
+    assert!(
+        tools.stderr.contains("warning: missing: cannot start"),
+        "{tools}"
+    );
+    let call = place.run_both(&["call", "echo", r#"{"text":"on we go"}"#]);
+    assert_eq!((call.status, call.stdout.as_str()), (0, "on we go\n"));
+}
+
+/// R30: exit 4 with the question and its key; with the answer the call goes on.
+#[test]
+fn input_is_required() {
+    let place = place("input");
+    let done = place.run_both(&["call", "ask"]);
+    assert_eq!(done.status, 4);
+    insta::assert_snapshot!("input_required", stable(&done.to_string()));
+    let json = place.run_both(&["call", "ask", "--json"]);
+    assert_eq!(json.status, 4);
+    assert_eq!(json.json()["outcome"], "input_required");
+    assert_eq!(
+        json.json()["inputRequests"]["name"]["method"],
+        "elicitation/create"
+    );
+    assert!(json.json()["requestState"].is_string());
+    let answer = r#"name={"action":"accept","content":{"name":"Ada"}}"#;
+    let done = place.run_both(&["call", "ask", "--input", answer]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Hello, Ada\n"));
+    let other = place.run_both(&["call", "ask", "--input", "nome={}"]);
+    assert_eq!(other.status, 4);
+}
+
+/// The server is asked at most eleven times: the call, and ten rounds.
+#[test]
+fn rounds_are_bounded() {
+    let again = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"roots/list"}}}}"#;
+    let server = scripted(&json!({"steps": [{"on_each": "tools/call", "emit": again}]}));
+    let place = Place::new("rounds", &[("s", server)]);
+    for driver in DRIVERS {
+        std::fs::remove_file(place.path().join("s.transcript")).ok();
+        let done = place.run(&[
+            "--driver",
+            driver,
+            "call",
+            "echo",
+            "--input",
+            "k={\"roots\":[]}",
+            "--json",
+        ]);
+        assert_eq!(done.status, 1, "{done}");
+        assert_eq!(done.json()["error"]["kind"], "limit");
+        let calls = place
+            .methods("s")
+            .iter()
+            .filter(|method| *method == "tools/call")
+            .count();
+        assert_eq!(calls, 11);
+    }
+}
+
+#[test]
+fn a_signal_closes_everything() {
+    for driver in DRIVERS {
+        for signal in ["-INT", "-TERM"] {
+            let place = place(&format!("signal{signal}-{driver}"));
+            let args = ["--driver", driver, "call", "slow", r#"{"ms":60000}"#];
+            let mut child = place.command(&args).spawn().unwrap();
+            while !place
+                .methods("git")
+                .iter()
+                .any(|method| method == "tools/call")
+            {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            let pid = child.id().to_string();
+            assert!(
+                std::process::Command::new("kill")
+                    .args([signal, &pid])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            assert_eq!(child.wait().unwrap().code(), Some(130), "{signal} {driver}");
+            place.assert_nothing_left();
+        }
+    }
+}
+
+/// A reader that goes away is no failure, and no reason for a message.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let place = place("pipe");
+    let mut child = place.command(&["tools"]).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(cli_support::read_all(child.stderr.take().unwrap()), "");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    place.assert_nothing_left();
+}
