@@ -659,20 +659,16 @@ fn was_refused(code: i64) -> bool {
     matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }
 
-/// The members stand in canonical order, so that they need not be sorted for the content hash.
+/// The members of a first call stand in canonical order, so that they need not be sorted for the content
+/// hash.
 fn call_params(call: &ToolCall, options: &Options) -> Params {
     Params::build(|object| {
         object.raw(
             "arguments",
             call.arguments.as_ref().map_or("{}", Json::as_str),
         );
-        if let Some(responses) = &options.input_responses {
-            object.raw("inputResponses", responses.as_str());
-        }
         object.string("name", &call.tool);
-        if let Some(state) = &options.request_state {
-            object.raw("requestState", state.as_str());
-        }
+        continuation(object, options);
     })
 }
 

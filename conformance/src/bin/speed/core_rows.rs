@@ -7,13 +7,13 @@ use mcp_proto::{Outcome, Reply};
 use serde::de::IgnoredAny;
 
 use crate::host::Host;
-use crate::measure::{Plan, prepared, repeat};
+use crate::measure::{Measure, Plan, prepared, repeat};
 use crate::report::{Row, Target};
 use crate::{payload, theirs};
 
 /// Measures them.
 pub(crate) fn measure(plan: &Plan) -> Vec<Row> {
-    let rows: [(&str, fn(&Plan, &'static str) -> Row); 5] = [
+    let rows: [(&str, Measure); 5] = [
         ("core_call", core_call),
         ("envelope_small", envelope_small),
         ("envelope_tools_list", envelope_tools_list),

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::runtime::Runtime;
 
 use crate::floor::Loop;
-use crate::measure::{Contender, Plan, repeat};
+use crate::measure::{Contender, Measure, Plan, repeat};
 use crate::payload;
 use crate::report::{Row, Target};
 use crate::server::Server;
@@ -30,7 +30,7 @@ const PIPE_BYTES: usize = 64 << 10;
 /// Measures them.
 pub(crate) fn measure(plan: &Plan) -> Vec<Row> {
     let plan = plan.with_turn(TURN);
-    let rows: [(&str, fn(&Plan, &'static str) -> Row); 5] = [
+    let rows: [(&str, Measure); 5] = [
         ("memory_seq", |plan, work| memory(plan, work, 1, 3.0)),
         ("memory_64", |plan, work| memory(plan, work, MANY, 4.0)),
         ("stdio_seq_tokio", |plan, work| stdio(plan, work, 1, 1.25)),

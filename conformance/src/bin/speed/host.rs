@@ -27,9 +27,7 @@ impl Host {
     /// Connects until the list of tools is asked for.
     pub(crate) fn asking() -> Self {
         let pinned = Config::new(vec![PeerConfig::stream("speed")])
-            .pin(&mut |_| None, &mut |program| {
-                Some(program.command.to_owned())
-            });
+            .pin(&mut |_| None, &mut |program| Some(program.to_owned()));
         let mut client = Client::new(pinned, Identity::default(), Instant::ZERO);
         client.connect(Instant::ZERO);
         let Some(Action::OpenLink { link, .. }) = client.poll_action() else {

@@ -7,6 +7,9 @@ use crate::report::{Row, Target};
 /// Does the work so many times and says how long that took.
 pub(crate) type Contender<'a> = Box<dyn FnMut(u64) -> Duration + 'a>;
 
+/// Measures the row of this name.
+pub(crate) type Measure = fn(&Plan, &'static str) -> Row;
+
 /// Fewest rounds of a full run, however long one takes.
 const ROUNDS_MIN: usize = 9;
 
