@@ -237,7 +237,9 @@ impl Conversation {
     }
 
     fn on_response(&mut self, message: &Map<String, Value>) -> Result<(), Broken> {
-        if !self.initialized {
+        // Before a session stands nothing but a ping is answered, and no server without a handshake.
+        let is_pong = message.get("result") == Some(&Value::Object(Map::new()));
+        if !(self.initialized || self.initializing && is_pong) {
             return Err((Rule::Response, "there is no legacy session".into()));
         }
         let id = message.get("id").unwrap_or(&Value::Null);

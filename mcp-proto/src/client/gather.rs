@@ -98,6 +98,24 @@ impl Client {
         any
     }
 
+    /// Answers a list of tools that was asked for before the manifests were in with what they say.
+    pub(super) fn answer_with_manifests(&mut self, id: OperationId, request: &Request) -> bool {
+        if *request != Request::ListTools {
+            return false;
+        }
+        let known = self
+            .peers
+            .iter()
+            .filter(|peer| peer.is_usable() && peer.knows_tools());
+        let replies: Vec<_> = known.map(|peer| (peer.id(), peer.tools_reply())).collect();
+        let answered = !replies.is_empty();
+        if answered {
+            let reply = self.merge(request, replies);
+            self.end(id, Outcome::Complete(reply));
+        }
+        answered
+    }
+
     /// The same, with what is known now.
     pub(super) fn route_once(
         &mut self,

@@ -298,9 +298,22 @@ impl Client {
             | Event::LinkEnded { link }
             | Event::LinkExited { link, .. } => *link,
         };
-        if let Some(peer) = self.peers.get_mut(link.peer.index()) {
-            peer.handle(event, now);
-            self.drain_peer(link.peer);
+        match event {
+            // Line by line, so that what follows from one has happened before the next: however a stream
+            // is cut, the same comes of it.
+            Event::LinkData { bytes, .. } => {
+                for bytes in Pieces(bytes) {
+                    self.tell(link.peer, Event::LinkData { link, bytes }, now);
+                }
+            }
+            event => self.tell(link.peer, event, now),
+        }
+    }
+
+    fn tell(&mut self, peer: PeerId, event: Event<'_>, now: Instant) {
+        if let Some(machine) = self.peers.get_mut(peer.index()) {
+            machine.handle(event, now);
+            self.drain_peer(peer);
             self.after_news();
         }
     }
@@ -535,6 +548,7 @@ impl Client {
             };
             let routed = match peer {
                 Some(peer) => self.hand_over(id, peer, *operation, call_index, self.now),
+                None if self.answer_with_manifests(id, &operation.request) => Ok(()),
                 None => self.route_once(id, *operation, call_index, self.now),
             };
             if let Err(error) = routed {
@@ -554,5 +568,22 @@ impl Client {
         };
         self.actions
             .push_back(Action::Deliver(News::Ended(Box::new(ended))));
+    }
+}
+
+/// The bytes up to and with each newline, and what is left.
+struct Pieces<'a>(&'a [u8]);
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let end = memchr::memchr(b'\n', self.0).map_or(self.0.len(), |at| at.saturating_add(1));
+        let (piece, rest) = self.0.split_at(end.min(self.0.len()));
+        self.0 = rest;
+        Some(piece)
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Active {
     pub(super) clock: Option<Clock>,
     /// What was sent, so that a retry can keep its `_meta` (R7).
     pub(super) sent: Option<Sent>,
+    /// It was submitted before the first listing was in, which therefore is news enough for it.
+    pub(super) shares_listing: bool,
     /// The right to keep the answer (R70).
     pub(super) ticket: Option<Ticket>,
     /// A retry for [`UNSUPPORTED_PROTOCOL_VERSION`](crate::negotiation) was made already (R12).
@@ -179,6 +181,7 @@ impl Active {
             stage: Stage::Queued,
             clock: None,
             sent: None,
+            shares_listing: false,
             ticket: None,
             version_retried: false,
             refreshes: 0,

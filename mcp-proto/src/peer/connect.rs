@@ -21,8 +21,9 @@ use crate::stdio::Link;
 use crate::time::Instant;
 use crate::types::{CacheScope, DiscoverFault, DiscoverResult, Implementation};
 use crate::version::Version;
-use crate::wire::Answer;
+use crate::violation::{Fault, Violation};
 use crate::wire::Json;
+use crate::wire::{Answer, printable};
 
 /// What was agreed with the server. In the modern era nothing of it is state of the connection (R8): it
 /// is what the server said about itself.
@@ -57,7 +58,11 @@ pub(super) fn policy(config: &PeerConfig) -> Policy {
         allow_legacy: config.allow_legacy,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
-        handshake_timeout: config.probe_timeout,
+        // A probe may be cut short for servers that never answer one; a handshake is a request like
+        // any other.
+        handshake_timeout: config
+            .timeout
+            .min(config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT)),
         respawnable: matches!(config.transport, Transport::Stdio(_)),
         declarable: Vec::new(),
     }
@@ -85,6 +90,7 @@ impl Peer {
         self.serial = self.serial.saturating_add(1);
         self.counters.starts = self.counters.starts.saturating_add(1);
         self.heard_message = false;
+        self.early_requests.clear();
         let id = LinkId {
             peer: self.id,
             serial: self.serial,
@@ -262,6 +268,7 @@ impl Peer {
                 let request = handshake.request();
                 self.handshake = Some(handshake);
                 self.send_message(Owner::Handshake, &request);
+                self.answer_early_requests();
             }
             Err(error) => {
                 let error = self.error(Cause::Config(error.to_string()));
@@ -342,6 +349,11 @@ impl Peer {
                     return;
                 };
                 self.adopt(version);
+                if let Some((_, method)) = self.early_requests.first() {
+                    let method = printable(method.as_bytes(), 80);
+                    self.degrade(&Fault::new(Violation::ServerRequest, method));
+                    self.early_requests.clear();
+                }
                 self.session = Some(Session {
                     dialect: Dialect::MODERN,
                     server_info: discovered.server_info,
@@ -354,6 +366,7 @@ impl Peer {
             Verdict::Legacy { .. } => {
                 let message = legacy::Handshake::initialized();
                 self.notify(message.method, None);
+                self.answer_early_requests();
                 if let Some(level) = self
                     .identity
                     .log_level()

@@ -1,5 +1,7 @@
 //! Lines on their way in.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
@@ -7,6 +9,7 @@ use serde_json::value::RawValue;
 use super::Peer;
 use super::active::Stage;
 use super::requests::Owner;
+use super::sending::Speech;
 use crate::config::StdoutNoise;
 use crate::error::{Cause, Ran};
 use crate::ids::{LinkId, OperationId};
@@ -16,11 +19,19 @@ use crate::operation::{LogMessage, News, ProgressUpdate};
 use crate::time::Instant;
 use crate::types::object::member;
 use crate::types::{self, LogLevel, Progress};
+use crate::version::Version;
 use crate::violation::{Fault, Violation};
 use crate::wire::{
-    self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Rejected, Response,
-    envelope, printable,
+    self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Response, ResponseId,
+    depth, envelope, printable,
 };
+
+/// How many requests of a server are kept until it is known whether it may send any.
+const EARLY_REQUESTS_MAX: usize = 8;
+/// How long the id of such a request may be.
+const EARLY_ID_BYTES: usize = 256;
+/// Where the members of an envelope are looked for in a line that cannot be read.
+const HEAD_BYTES: usize = 1 << 10;
 
 impl Peer {
     /// Bytes arrived, split anywhere.
@@ -59,8 +70,11 @@ impl Peer {
         let Some(mut framer) = self.take_framer(link) else {
             return;
         };
-        if let Some(line) = framer.finish() {
-            self.on_line(line, now);
+        // The beginning of a message is no broken message: the server ended in the middle of it.
+        if let Some(Line::Complete(bytes)) = framer.finish()
+            && envelope::read(bytes).is_ok()
+        {
+            self.on_line(Line::Complete(bytes), now);
         }
     }
 
@@ -78,14 +92,33 @@ impl Peer {
             Line::Complete(bytes) => match envelope::read(bytes) {
                 Ok(message) => {
                     self.heard_message = true;
-                    self.on_message(message, now);
+                    if depth::exceeds(bytes, self.config.limits.depth) {
+                        self.on_too_deep(&message, now);
+                    } else {
+                        self.on_message(message, now);
+                    }
                 }
                 Err(rejected) if rejected.kind == RejectKind::Noise => {
                     self.on_noise(bytes, &rejected)
                 }
-                Err(rejected) => self.on_rejected(rejected, now),
+                Err(rejected) => {
+                    let named = rejected.id.filter(|_| may_answer(bytes));
+                    let concerned = self.concerned(named, bytes);
+                    self.on_rejected(rejected.fault, concerned, now);
+                }
             },
         }
+    }
+
+    /// Nested deeper than anybody should have to read (R1).
+    fn on_too_deep(&mut self, message: &Message<'_>, now: Instant) {
+        let fault = Fault::new(Violation::TooDeep, String::new());
+        let id = match message {
+            Message::Response(response) => response.id.as_u64(),
+            Message::Notification(_) | Message::Request(_) => None,
+        };
+        let concerned = id.filter(|id| self.is_awaited(*id));
+        self.on_rejected(fault, concerned, now);
     }
 
     fn on_message(&mut self, message: Message<'_>, now: Instant) {
@@ -133,11 +166,13 @@ impl Peer {
         self.link.as_ref().is_some_and(|link| link.outbox.holds(id))
     }
 
-    /// The request that a broken message concerns: the one that it names, else the only one there is.
-    fn concerned(&self, named: Option<u64>) -> Option<u64> {
+    /// The request that a broken line concerns: the one that it names, else the only one there is,
+    /// unless the line is visibly something other than an answer.
+    fn concerned(&self, named: Option<u64>, line: &[u8]) -> Option<u64> {
+        let only = || self.only_awaited().filter(|id| !self.is_unsent(*id));
         named
             .filter(|id| self.is_awaited(*id))
-            .or_else(|| self.only_awaited().filter(|id| !self.is_unsent(*id)))
+            .or_else(|| only().filter(|_| may_answer(line)))
     }
 
     /// A response to nothing that is awaited: counted and dropped, it is never matched by guess.
@@ -152,14 +187,29 @@ impl Peer {
             &mut self.counters.unknown_answers
         };
         *counter = counter.saturating_add(1);
+        if !known && let ResponseId::Token(id) = response.id {
+            let id = printable(id.as_str().as_bytes(), 40);
+            self.note(format!(
+                "sent an answer with the id {id}, which no request has"
+            ));
+        }
         if let Answer::Error(error) = &response.answer {
             self.negotiate(negotiation::Event::ForeignError(error.into()), now);
         }
     }
 
     /// Text that was never meant to be a message (R62). It completes no request and proves no era.
-    fn on_noise(&mut self, line: &[u8], rejected: &Rejected) {
+    fn on_noise(&mut self, line: &[u8], rejected: &envelope::Rejected) {
         self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
+        if line
+            .get(..15)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"content-length:"))
+        {
+            self.note(
+                "frames its messages with Content-Length headers; over stdio a message is a line"
+                    .into(),
+            );
+        }
         self.noise.push(line);
         self.noise.push(b"\n");
         let degrades = match self.config.stdout_noise {
@@ -172,29 +222,25 @@ impl Peer {
         }
     }
 
-    /// A broken message: it concerns the request that it names, or the only one there is.
-    fn on_rejected(&mut self, rejected: Rejected, now: Instant) {
-        self.degrade(&rejected.fault);
-        let Some(id) = self.concerned(rejected.id) else {
-            return;
-        };
-        let Some(pending) = self.requests.get(id) else {
+    /// A broken message, and the request that it concerns, if any.
+    fn on_rejected(&mut self, fault: Fault, concerned: Option<u64>, now: Instant) {
+        self.degrade(&fault);
+        let Some((id, pending)) = concerned.and_then(|id| Some((id, self.requests.get(id)?)))
+        else {
             return;
         };
         match pending.owner {
             Owner::Probe(attempt) => {
-                let answer = ProbeAnswer::Malformed(rejected.fault);
+                let answer = ProbeAnswer::Malformed(fault);
                 self.negotiate(negotiation::Event::ProbeAnswered { attempt, answer }, now);
             }
             Owner::Handshake => {
-                let answer = HandshakeAnswer::Refused(Cause::SchemaViolation(rejected.fault));
+                let answer = HandshakeAnswer::Refused(Cause::SchemaViolation(fault));
                 self.negotiate(negotiation::Event::HandshakeAnswered(answer), now);
             }
             Owner::Operation(operation) => {
                 self.requests.take(id);
-                let error = self
-                    .error(Cause::SchemaViolation(rejected.fault))
-                    .ran(Ran::Maybe);
+                let error = self.error(Cause::SchemaViolation(fault)).ran(Ran::Maybe);
                 self.end_with_error(operation, error);
             }
             Owner::Nobody => {
@@ -219,7 +265,8 @@ impl Peer {
     /// A line over the limit: the reader is in step again at the next newline.
     fn on_too_long(&mut self, prefix: &[u8], now: Instant) {
         let max = self.config.limits.line_bytes as u64;
-        let Some(id) = self.concerned(wire::salvage_id(prefix)) else {
+        let named = wire::salvage_id(prefix).filter(|_| may_answer(prefix));
+        let Some(id) = self.concerned(named, prefix) else {
             self.counters.noise_lines = self.counters.noise_lines.saturating_add(1);
             return;
         };
@@ -246,26 +293,59 @@ impl Peer {
         let dialect = self.session.as_ref().map(|session| &session.dialect);
         match dialect {
             Some(dialect) if dialect.server_requests => {
-                // Nothing was declared, so whatever is asked for does not exist here; `ping` does.
-                let declared = legacy::Declared::default();
-                match legacy::answer_request(dialect.version, &declared, &request.method, None) {
-                    ServerRequestReply::Result(result) => {
-                        self.respond(request.id, Ok(result.as_str()))
-                    }
-                    ServerRequestReply::Error { code, message } => {
-                        self.respond(request.id, Err((code, message)));
-                    }
-                    ServerRequestReply::Defer(_) => {}
-                }
+                let version = dialect.version;
+                self.answer_request(version, request.id, &request.method);
             }
             Some(_) => {
                 let method = printable(request.method.as_bytes(), 80);
                 self.degrade(&Fault::new(Violation::ServerRequest, method));
             }
-            // Nothing may be answered before it is known what is spoken.
+            // Nothing may be answered before it is known what is spoken; it is kept until then.
             None => {
-                self.counters.dropped_notifications =
-                    self.counters.dropped_notifications.saturating_add(1);
+                let early = (
+                    String::from(request.id.as_str()),
+                    String::from(&*request.method),
+                );
+                if self.early_requests.len() < EARLY_REQUESTS_MAX && early.0.len() <= EARLY_ID_BYTES
+                {
+                    self.early_requests.push(early);
+                    self.answer_early_requests();
+                } else {
+                    self.counters.dropped_requests =
+                        self.counters.dropped_requests.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Nothing was declared, so whatever is asked for does not exist here; `ping` does.
+    fn answer_request(&mut self, version: Version, id: IdToken<'_>, method: &str) {
+        let declared = legacy::Declared::default();
+        match legacy::answer_request(version, &declared, method, None) {
+            ServerRequestReply::Result(result) => self.respond(id, Ok(result.as_str())),
+            ServerRequestReply::Error { code, message } => self.respond(id, Err((code, message))),
+            ServerRequestReply::Defer(_) => {}
+        }
+    }
+
+    /// Answers what was asked before it was known that the server may ask: `ping` once the handshake has
+    /// been sent, everything once it is complete.
+    ///
+    /// spec: 2025-11-25 basic/lifecycle#initialization
+    pub(super) fn answer_early_requests(&mut self) {
+        let session = self.session.as_ref().map(|session| session.dialect.version);
+        let version = match (session, &self.handshake, &self.speech) {
+            (Some(version), ..) => version,
+            (None, Some(handshake), Speech::Legacy) => handshake.offered(),
+            _ => return,
+        };
+        let (now, later) = core::mem::take(&mut self.early_requests)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(_, method)| session.is_some() || method == "ping");
+        self.early_requests = later;
+        for (id, method) in now {
+            if let Some(id) = IdToken::parse(&id) {
+                self.answer_request(version, id, &method);
             }
         }
     }
@@ -370,4 +450,15 @@ impl Peer {
         }
         true
     }
+}
+
+/// Whether a line that cannot be read as a message may be meant as a response: an object (or a list of
+/// some) that has a member of one at its beginning, and not the `method` of something else.
+fn may_answer(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    let head = line.split_at(line.len().min(HEAD_BYTES)).0;
+    let has = |name: &str| memchr::memmem::find(head, name.as_bytes()).is_some();
+    matches!(line.first(), Some(b'{' | b'['))
+        && !has("\"method\"")
+        && (has("\"result\"") || has("\"error\"") || has("\"id\"") || has("\"jsonrpc\""))
 }

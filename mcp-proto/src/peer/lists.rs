@@ -22,13 +22,20 @@ use crate::types::{
     CacheHint, Entry, ListFault, ListPage, Prompt, ReadResourceResult, Resource, ResourceTemplate,
     Tool,
 };
-use crate::wire::{Json, Members};
+use crate::wire::{self, Json, Members};
+
+/// How many tools a note names.
+const NAMED_MAX: usize = 8;
 
 impl Peer {
     /// Answers a list from what is known and fresh, or asks for its first page.
     pub(super) fn start_list(&mut self, operation: OperationId, active: Box<Active>, now: Instant) {
         let known = match &active.request {
-            Request::ListTools if operation != MANIFEST && self.manifest.fresh_at(now) => {
+            Request::ListTools
+                if operation != MANIFEST
+                    && (self.manifest.fresh_at(now)
+                        || active.shares_listing && self.manifest.is_known()) =>
+            {
                 Some(self.tools_reply())
             }
             Request::ListResources => self.cached::<Resource>(now).map(Reply::Resources),
@@ -205,6 +212,18 @@ impl Peer {
             self.phase = Phase::Ready;
             self.deliver(News::PeerChanged { peer: self.id });
         }
+        let bare: Vec<&str> = self
+            .manifest
+            .tools()
+            .iter()
+            .filter(|tool| !tool.has_input_schema())
+            .map(Tool::name)
+            .take(NAMED_MAX)
+            .collect();
+        if !bare.is_empty() {
+            let names = wire::printable(bare.join(", ").as_bytes(), 200);
+            self.note(format!("tools without an input schema: {names}"));
+        }
         let faults: Vec<_> = self
             .manifest
             .rejected()
@@ -219,7 +238,7 @@ impl Peer {
         }
     }
 
-    fn tools_reply(&self) -> Reply {
+    pub(crate) fn tools_reply(&self) -> Reply {
         Reply::Tools(listed(self.id, self.manifest.tools().to_vec()))
     }
 

@@ -84,6 +84,8 @@ pub struct Peer {
     serial: u32,
     negotiation: Negotiation,
     handshake: Option<crate::legacy::Handshake>,
+    /// Requests of the server (id and method) that came before it was known what is spoken.
+    early_requests: Vec<(String, String)>,
     discovered: Option<DiscoverResult>,
     session: Option<Session>,
     speech: Speech,
@@ -133,6 +135,7 @@ impl Peer {
             serial: 0,
             negotiation,
             handshake: None,
+            early_requests: Vec::new(),
             discovered: None,
             session: None,
             speech: Speech::Legacy,

@@ -91,6 +91,7 @@ impl Peer {
             if self.is_settled() {
                 self.start_clock(&mut active, now);
             }
+            active.shares_listing = !self.is_settled();
             self.queue.push_back(operation);
             self.operations.insert(operation, active);
         }
@@ -517,9 +518,8 @@ impl Peer {
         members: &Members<'_>,
         now: Instant,
     ) -> Result<Reply, Fault> {
-        let limits = &self.config.limits;
         Ok(match &active.request {
-            Request::CallTool(_) => Reply::Call(CallToolResult::read(members, limits)?),
+            Request::CallTool(_) => Reply::Call(CallToolResult::read(members)?),
             Request::ReadResource { .. } => {
                 let result = ReadResourceResult::read(members)?;
                 if let Some(ticket) = &active.ticket {

@@ -11,7 +11,6 @@
 mod cache_hint;
 mod completion;
 mod content;
-mod depth;
 mod discovery;
 mod input;
 mod list;

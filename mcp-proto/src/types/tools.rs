@@ -8,10 +8,8 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::content::{ContentBlock, optional_text, read_blocks};
-use super::depth;
 use super::list::{self, Entry};
 use super::object::{Path, boolean, member, pick, present};
-use crate::limits::Limits;
 use crate::violation::{Fault, Violation};
 use crate::wire::{Json, Members};
 
@@ -173,8 +171,8 @@ impl CallToolResult {
     /// # Errors
     /// [`Violation::MalformedResult`] when `content` is missing or no array (`structuredContent` alone
     /// is not enough in any revision) or `isError` is no boolean; [`Violation::MalformedContent`] for
-    /// a bad block; [`Violation::TooDeep`] when `structuredContent` nests deeper than `limits.depth`.
-    pub fn read(members: &Members<'_>, limits: &Limits) -> Result<Self, Fault> {
+    /// a bad block. How deep it nests is judged with the whole message.
+    pub fn read(members: &Members<'_>) -> Result<Self, Fault> {
         const BROKEN: Violation = Violation::MalformedResult;
         let content = members
             .present("content")
@@ -185,10 +183,6 @@ impl CallToolResult {
             Some(None) => return Err(Path::root("isError").fault(BROKEN, "is not a boolean")),
         };
         let structured_content = members.get("structuredContent");
-        if structured_content.is_some_and(|raw| depth::exceeds(raw.get(), limits.depth)) {
-            let path = Path::root("structuredContent");
-            return Err(path.fault(Violation::TooDeep, "nests too deeply"));
-        }
         Ok(Self {
             content: read_blocks(content, "content")?,
             structured_content: structured_content.map(Json::from),

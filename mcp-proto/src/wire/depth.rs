@@ -13,8 +13,8 @@ use super::scan::plain_len;
 /// assert!(depth::exceeds(r#"{"a":["[[["]}"#, 1));
 /// ```
 #[must_use]
-pub fn exceeds(text: &str, max: usize) -> bool {
-    let bytes = text.as_bytes();
+pub fn exceeds(json: impl AsRef<[u8]>, max: usize) -> bool {
+    let bytes = json.as_ref();
     // Every level takes two bytes at least, and most messages have fewer brackets than levels allowed.
     if bytes.len() / 2 <= max || !has_more_brackets(bytes, max) {
         return false;

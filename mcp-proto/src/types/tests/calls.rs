@@ -6,13 +6,10 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::{fault, reading};
-use crate::limits::Limits;
 use crate::wire::Json;
 
 fn call(text: &str) -> Result<CallToolResult, Fault> {
-    reading(text, |members| {
-        CallToolResult::read(members, &Limits::default())
-    })
+    reading(text, CallToolResult::read)
 }
 
 /// R60: every malformed content block is named with its place; nothing is guessed.
@@ -183,28 +180,6 @@ fn structured_content_null_is_a_value() {
     );
 }
 
-/// R1, R63: the depth limit of structured content is exact.
-#[test]
-fn structured_content_depth() {
-    let limits = Limits::default();
-    let nested = |depth: usize| {
-        let text = format!(
-            r#"{{"content":[],"structuredContent":{}1{}}}"#,
-            "[".repeat(depth),
-            "]".repeat(depth)
-        );
-        reading(&text, |members| {
-            CallToolResult::read(members, &limits).map(|_| ())
-        })
-    };
-    assert_eq!(nested(limits.depth), Ok(()));
-    assert_eq!(
-        nested(limits.depth + 1).unwrap_err().violation,
-        Violation::TooDeep
-    );
-    assert_eq!(nested(200_000).unwrap_err().violation, Violation::TooDeep);
-}
-
 fn any_json() -> impl Strategy<Value = serde_json::Value> {
     use serde_json::Value;
     let leaf = prop_oneof![
@@ -251,7 +226,7 @@ proptest! {
     fn readers_never_panic(value in any_json(), name in "content|messages|contents|inputRequests|tools|completion|capabilities") {
         let text = format!(r#"{{"resultType":"complete","{name}":{}}}"#, Json::from(value));
         let faults = reading(&text, |members| [
-            CallToolResult::read(members, &Limits::default()).err(),
+            CallToolResult::read(members).err(),
             GetPromptResult::read(members).err(),
             ReadResourceResult::read(members).err(),
             InputRequired::read(members).err(),
