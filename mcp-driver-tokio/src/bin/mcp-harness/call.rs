@@ -133,7 +133,7 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
         arguments,
     };
     let mut options = Options {
-        absolute_timeout: options.timeout,
+        total_timeout: options.timeout,
         progress: options.progress,
         idempotency_key: options.idempotency_key,
         ..Options::default()
@@ -143,7 +143,7 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
-        session::advise(&mut ended, options.absolute_timeout, "--timeout");
+        session::advise(&mut ended, options.total_timeout, "--timeout");
         let Outcome::InputRequired(input) = &ended.outcome else {
             return ended;
         };
