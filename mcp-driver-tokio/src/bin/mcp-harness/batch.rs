@@ -12,6 +12,7 @@ mod timer;
 mod tracker;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mcp_proto::Config;
 
@@ -28,11 +29,6 @@ use tracker::Tracker;
 
 /// Runs operations until the end of input.
 pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
-    let caps = config
-        .peers
-        .iter()
-        .map(|peer| (peer.name.clone(), peer.absolute_timeout))
-        .collect();
     let interrupt = Interrupt::install()?;
     let session = session::open(config, driver, &interrupt)?;
     let shared = Arc::new(Shared {
@@ -42,9 +38,10 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
         input: Input::default(),
         output: Output::default(),
         tracker: Tracker::default(),
+        malformed: AtomicBool::new(false),
     });
     let other = Arc::clone(&shared);
     interrupt.on_hit(move || other.stop());
-    let exit = Batch::new(shared, caps).run();
+    let exit = Batch::new(shared).run();
     Ok(interrupt.exit(exit))
 }
