@@ -319,7 +319,9 @@ fn a_server_that_does_not_settle_holds_nothing_up() {
     let (status, out) = place.batch_both(&input(&lines));
     let word = |id: u32| {
         let line = outcome(&out, &json!(id));
-        let kind = line["error"].get("kind").unwrap_or(&line["outcome"]);
+        let kind = line["error"]
+            .get("kind")
+            .unwrap_or_else(|| &line["outcome"]);
         kind.as_str().unwrap()
     };
     assert_eq!(

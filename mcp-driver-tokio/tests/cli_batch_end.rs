@@ -179,7 +179,7 @@ fn a_reader_that_goes_away_acts_like_close() {
         // Its input is still open.
         assert_eq!(child.wait().unwrap().code(), Some(0));
         place.assert_nothing_left();
-        assert_eq!(calls(&place), 1, "nothing is sent after the report");
+        assert!(calls(&place) <= 1, "nothing starts after the report");
         assert!(start.elapsed() < BOUND);
         drop(stdin);
     }

@@ -41,7 +41,11 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
         malformed: AtomicBool::new(false),
     });
     let other = Arc::clone(&shared);
-    interrupt.on_hit(move || other.stop());
+    interrupt.on_hit(move || {
+        other.stop();
+        // All lines that were read are being answered; that may be many.
+        other.output.wait_until_still();
+    });
     let exit = Batch::new(shared).run();
     Ok(interrupt.exit(exit))
 }
