@@ -19,7 +19,7 @@ use mcp_proto::Config;
 use crate::args::Driver;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::session;
+use crate::session::{self, Deadlines};
 
 use input::Input;
 use output::Output;
@@ -29,6 +29,7 @@ use tracker::Tracker;
 
 /// Runs operations until the end of input.
 pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
+    let deadlines = Deadlines::of(&config);
     let interrupt = Interrupt::install()?;
     let session = session::open(config, driver, &interrupt)?;
     let shared = Arc::new(Shared {
@@ -38,6 +39,7 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
         input: Input::default(),
         output: Output::default(),
         tracker: Tracker::default(),
+        deadlines,
         malformed: AtomicBool::new(false),
     });
     let other = Arc::clone(&shared);

@@ -17,7 +17,7 @@ use super::timer::{Alarm, Timer};
 use super::tracker::{Due, EndedAs, Tracker};
 use crate::exit::Exit;
 use crate::output::{self, json};
-use crate::session::{self, Pending, Session, Step};
+use crate::session::{self, Deadlines, Pending, Session, Step};
 
 const INPUT_BUFFER_BYTES: usize = 64 << 10;
 /// What a thread needs that waits for one operation and writes its lines.
@@ -30,6 +30,7 @@ pub(super) struct Shared {
     pub(super) output: Output,
     pub(super) tracker: Tracker,
     pub(super) timer: Timer,
+    pub(super) deadlines: Deadlines,
     /// Some line was malformed.
     pub(super) malformed: AtomicBool,
 }
@@ -275,7 +276,12 @@ impl Shared {
         if running.is_listen {
             self.rename(running.operation, &mut ended);
         }
-        session::advise(&mut ended, running.timeout, "\"timeoutMs\"");
+        session::advise(
+            &mut ended,
+            running.timeout,
+            &self.deadlines,
+            "\"timeoutMs\"",
+        );
         self.ended(label, &ended);
         if running.is_listen {
             self.tracker.listen_ended(running.operation);
