@@ -87,7 +87,10 @@ fn failures() {
         json!({"id": 14, "op": "listen", "peer": "new", "ms": 60_000, "cancelAfterMs": 30}),
     ];
     let (status, out) = place("batch_failures").batch_both(&input(&lines));
-    assert_eq!(status, 0);
+    assert_eq!(
+        status, 2,
+        "a line with a peer that is not configured is malformed"
+    );
     assert_eq!(outcome(&out, &json!(1))["isError"], true);
     for id in [10, 11] {
         assert_eq!(outcome(&out, &json!(id))["error"]["mayHaveExecuted"], true);
@@ -261,6 +264,93 @@ fn connecting_is_no_part_of_the_timeout() {
         out[0]["ms"].as_u64().unwrap() >= 250,
         "ms counts from the start of the operation"
     );
+}
+
+/// R41: `timeoutMs` caps what the configuration allows, and does not extend it, with and without `peer`.
+#[test]
+fn the_configuration_caps_a_longer_timeout() {
+    let mut strict = fake(&["--tools=slow"]);
+    strict["absoluteTimeoutMs"] = 80.into();
+    let place = Place::new(
+        "batch_caps",
+        &[("other", fake(&["--tools=add"])), ("strict", strict)],
+    );
+    let call =
+        |id: u32| json!({"id": id, "op": "call", "tool": "slow", "arguments": {"ms": 60_000}});
+    let mut lines = [call(1), call(2), call(3)];
+    lines[0]["timeoutMs"] = 50_000.into();
+    lines[1]["timeoutMs"] = 50_000.into();
+    lines[1]["peer"] = "strict".into();
+    lines[2]["timeoutMs"] = json!(2e1);
+    let (_, out) = place.batch_both(&input(&lines));
+    let remedies = out.iter().map(|line| {
+        assert_eq!(line["error"]["kind"], "timeout", "{line}");
+        line["error"]["remedy"].as_str().unwrap()
+    });
+    let names = |field: &'static str| move |remedy: &str| remedy.contains(field);
+    let found: Vec<bool> = remedies.map(names("\"absoluteTimeoutMs\"")).collect();
+    assert_eq!(found, [true, true, false]);
+    let own = outcome(&out, &json!(3));
+    assert_eq!(
+        own["error"]["remedy"],
+        "Give the operation more time with \"timeoutMs\"."
+    );
+}
+
+/// What waits until it is known whose it is holds nothing up: it is cancelled in time, others are
+/// answered, and `close` does not wait.
+#[test]
+fn a_server_that_does_not_settle_holds_nothing_up() {
+    let mut stuck = scripted(&json!({"steps": [
+        {"on": "server/discover"}, {"sleep_ms": 600_000}, "«GOOD_DISCOVER»"]}));
+    stuck["probeTimeoutMs"] = 600_000.into();
+    let place = Place::new(
+        "batch_stuck",
+        &[("quick", fake(&["--tools=add"])), ("stuck", stuck)],
+    );
+    let sum = json!({"a": 1, "b": 2});
+    let lines = [
+        json!({"id": 1, "op": "listen", "background": true}),
+        json!({"id": 2, "op": "list_tools", "background": true}),
+        json!({"id": 3, "op": "call", "tool": "add", "arguments": sum, "cancelAfterMs": 20}),
+        json!({"id": 4, "op": "call", "tool": "add", "arguments": sum, "peer": "quick"}),
+        json!({"id": 5, "op": "close"}),
+    ];
+    let (status, out) = place.batch_both(&input(&lines));
+    let word = |id: u32| {
+        let line = outcome(&out, &json!(id));
+        let kind = line["error"]
+            .get("kind")
+            .unwrap_or_else(|| &line["outcome"]);
+        kind.as_str().unwrap()
+    };
+    assert_eq!(
+        (status, [1, 2, 3, 4, 5].map(word)),
+        (0, ["closed", "closed", "cancelled", "complete", "complete"])
+    );
+}
+
+/// R91: all that came is printed before the count, also what comes together with the end.
+#[test]
+fn every_notification_is_an_event() {
+    let place = place("batch_listen_count");
+    let touch = |id: u32| json!({"id": id, "op": "call", "tool": "touch_list"});
+    let lines = [
+        json!({"id": "one", "op": "listen", "peer": "new", "background": true}),
+        json!({"id": "all", "op": "listen", "background": true}),
+        json!({"id": 0, "op": "report"}),
+        touch(1),
+        touch(2),
+        touch(3),
+    ];
+    let (status, out) = place.batch_both(&input(&lines));
+    assert_eq!(status, 0);
+    for id in ["one", "all"] {
+        let own: Vec<&Value> = out.iter().filter(|line| line["id"] == id).collect();
+        let (last, events) = own.split_last().unwrap();
+        assert_eq!((&last["notifications"], events.len()), (&json!(3), 3));
+        assert!(events.iter().all(|line| line["event"] == "notification"));
+    }
 }
 
 /// R91: notifications as events; without `ms` until the end of input, after what is in the background.

@@ -29,6 +29,19 @@ fn slow(id: u32) -> Value {
     json!({"id": id, "op": "call", "tool": "slow", "arguments": {"ms": 60_000}, "background": true})
 }
 
+fn add(id: u32) -> Value {
+    json!({"id": id, "op": "call", "tool": "add", "arguments": {"a": 1, "b": 2}})
+}
+
+/// How many calls the server was sent, by all runs in this place.
+fn calls(place: &Place) -> usize {
+    let methods = place.methods("git");
+    methods
+        .iter()
+        .filter(|method| *method == "tools/call")
+        .count()
+}
+
 /// A batch with a call that stays pending.
 fn pending(place: &Place, driver: &str) -> Batch {
     let mut batch = place.batch(driver);
@@ -115,17 +128,35 @@ fn signals_act_like_close() {
                 _ => stubborn_place("end_term", driver),
             };
             let mut batch = pending(&place, driver);
-            // One in the foreground is ended too, and the line behind it is not started.
+            // One in the foreground is ended too, and the lines behind it are answered, not started.
             batch.send(&json!({"id": 4, "op": "sleep", "ms": 600_000}));
             batch.send(&json!({"id": 5, "op": "report"}));
+            batch.send(&add(6));
+            batch.send(&json!({"id": 7, "op": "nothing"}));
+            batch.send(&json!({"id": 8, "op": "close"}));
             std::thread::sleep(Duration::from_millis(100));
             let start = Instant::now();
             batch.signal(signal);
             let lines = [batch.line(), batch.line(), batch.line()];
             assert_eq!(kinds(&lines), [closed(1), closed(2), closed(4)]);
             let (status, rest) = batch.finish();
-            assert_eq!((status, rest), (130, vec![]));
+            let unavailable = |id| (id, "unavailable".to_owned());
+            let (usage, rest) = (rest.get(2).cloned(), kinds(&rest));
+            assert_eq!(
+                (status, rest),
+                (
+                    130,
+                    vec![
+                        unavailable(5),
+                        unavailable(6),
+                        (7, "usage".to_owned()),
+                        unavailable(8)
+                    ]
+                )
+            );
+            assert_eq!(usage.unwrap()["line"], 7);
             place.assert_nothing_left();
+            assert_eq!(calls(&place), 1);
             assert!(start.elapsed() < BOUND);
         }
     }
@@ -140,13 +171,15 @@ fn a_reader_that_goes_away_acts_like_close() {
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         drop(child.stdout.take());
-        for line in [slow(1), json!({"id": 2, "op": "report"})] {
+        let report = json!({"id": 2, "op": "report"});
+        for line in [slow(1), report, add(3), add(4)] {
             std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes()).unwrap();
         }
         let start = Instant::now();
         // Its input is still open.
         assert_eq!(child.wait().unwrap().code(), Some(0));
         place.assert_nothing_left();
+        assert!(calls(&place) <= 1, "nothing starts after the report");
         assert!(start.elapsed() < BOUND);
         drop(stdin);
     }

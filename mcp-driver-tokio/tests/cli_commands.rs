@@ -173,6 +173,22 @@ fn demo() {
     insta::assert_snapshot!("demo", shown(&done));
 }
 
+/// For programs: what was checked, and nothing else on standard output.
+#[test]
+fn demo_json() {
+    let place = Place::new("demo_json", &[]);
+    let done = place.run(&["demo", "--json"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{done}");
+    let document = done.json();
+    assert_eq!(document["ok"], true);
+    let peers = document["report"]["peers"].as_array().unwrap();
+    let states: Vec<_> = peers.iter().map(|peer| &peer["state"]).collect();
+    assert_eq!(states, ["ready", "ready", "failed", "ready"]);
+    let steps = document["steps"].as_array().unwrap();
+    let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!("demo_json", steps.join("\n"));
+}
+
 /// R110: what a server writes reaches no terminal as a command, and no error forges a line.
 #[test]
 fn control_characters_of_servers_are_escaped_in_messages() {

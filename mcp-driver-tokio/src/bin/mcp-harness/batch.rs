@@ -12,13 +12,14 @@ mod timer;
 mod tracker;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mcp_proto::Config;
 
 use crate::args::Driver;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::session;
+use crate::session::{self, Deadlines};
 
 use input::Input;
 use output::Output;
@@ -28,11 +29,7 @@ use tracker::Tracker;
 
 /// Runs operations until the end of input.
 pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
-    let caps = config
-        .peers
-        .iter()
-        .map(|peer| (peer.name.clone(), peer.absolute_timeout))
-        .collect();
+    let deadlines = Deadlines::of(&config);
     let interrupt = Interrupt::install()?;
     let session = session::open(config, driver, &interrupt)?;
     let shared = Arc::new(Shared {
@@ -42,9 +39,15 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
         input: Input::default(),
         output: Output::default(),
         tracker: Tracker::default(),
+        deadlines,
+        malformed: AtomicBool::new(false),
     });
     let other = Arc::clone(&shared);
-    interrupt.on_hit(move || other.stop());
-    let exit = Batch::new(shared, caps).run();
+    interrupt.on_hit(move || {
+        other.stop();
+        // All lines that were read are being answered; that may be many.
+        other.output.wait_until_still();
+    });
+    let exit = Batch::new(shared).run();
     Ok(interrupt.exit(exit))
 }

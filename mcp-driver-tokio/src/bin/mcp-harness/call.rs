@@ -13,7 +13,7 @@ use mcp_proto::{Ended, Error, Operation, Options, Outcome, Ran, Reply, Request, 
 use crate::args::{Call, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Bar, Reader, json};
-use crate::session::{self, Session};
+use crate::session::{self, Deadlines, Session};
 
 /// How often one call may be continued.
 const ROUNDS_MAX: u32 = 10;
@@ -133,7 +133,7 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
         arguments,
     };
     let mut options = Options {
-        absolute_timeout: options.timeout,
+        total_timeout: options.timeout,
         progress: options.progress,
         idempotency_key: options.idempotency_key,
         ..Options::default()
@@ -143,7 +143,9 @@ fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ende
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
-        session::advise(&mut ended, options.absolute_timeout, "--timeout");
+        // A call has one part, so that its timeout is the limit.
+        let none = Deadlines::default();
+        session::advise(&mut ended, options.total_timeout, &none, "--timeout");
         let Outcome::InputRequired(input) = &ended.outcome else {
             return ended;
         };

@@ -3,10 +3,12 @@
 mod blocking;
 mod tokio;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_proto::Diagnosis;
+use mcp_proto::config::PeerConfig;
 use mcp_proto::error::Cause;
 use mcp_proto::{
     Config, Ended, Error, Identity, Notification, Operation, OperationId, Outcome, Report, Request,
@@ -96,13 +98,45 @@ pub(crate) fn run_with(
     }
 }
 
+/// The configured deadlines of operations, by peer.
+#[derive(Default)]
+pub(crate) struct Deadlines(BTreeMap<String, [Duration; 2]>);
+
+impl Deadlines {
+    pub(crate) fn of(config: &Config) -> Self {
+        let deadlines = |peer: &PeerConfig| [peer.timeout, peer.absolute_timeout];
+        let peers = config.peers.iter();
+        Self(
+            peers
+                .map(|peer| (peer.name.clone(), deadlines(peer)))
+                .collect(),
+        )
+    }
+
+    /// Whether a deadline was brought by an operation with this timeout. One with several parts brings
+    /// what is left of it to the later ones.
+    fn is_own(&self, peer: Option<&str>, limit: Duration, timeout: Duration) -> bool {
+        let configured = peer.and_then(|peer| self.0.get(peer));
+        limit == timeout
+            || (limit < timeout && configured.is_some_and(|of_peer| !of_peer.contains(&limit)))
+    }
+}
+
 /// What to do about a deadline that the operation itself brought, and not the configuration.
-pub(crate) fn advise(ended: &mut Ended, timeout: Option<Duration>, option: &str) {
-    let Outcome::Failed(error) = &mut ended.outcome else {
+pub(crate) fn advise(
+    ended: &mut Ended,
+    timeout: Option<Duration>,
+    configured: &Deadlines,
+    option: &str,
+) {
+    let (Outcome::Failed(error), Some(timeout)) = (&mut ended.outcome, timeout) else {
         return;
     };
-    let own = |limit: &Duration| timeout == Some(*limit);
-    if matches!(&error.cause, Cause::Timeout { limit, .. } if own(limit)) {
+    let Cause::Timeout { setting, limit, .. } = &error.cause else {
+        return;
+    };
+    let of_operation = matches!(*setting, "timeoutMs" | "absoluteTimeoutMs");
+    if of_operation && configured.is_own(error.peer.as_deref(), *limit, timeout) {
         let advice = format!("give the operation more time with {option}");
         *error = error.clone().advise(&advice);
     }
@@ -140,4 +174,36 @@ fn identity() -> Result<Identity, Failure> {
             "Report this; it is a fault of this program.",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_told_of_its_own_deadline_only() {
+        const TIMEOUT: Duration = Duration::from_secs(10);
+        let mut peer = PeerConfig::stdio("a", "x", [""; 0]);
+        peer.timeout = Duration::from_secs(3);
+        peer.absolute_timeout = Duration::from_secs(5);
+        let configured = Deadlines::of(&Config::new(vec![peer]));
+        let advice = |setting, limit| {
+            let cause = Cause::Timeout {
+                awaited: String::new(),
+                setting,
+                limit: Duration::from_secs(limit),
+            };
+            let mut ended = refused(Error::new("a", cause));
+            advise(&mut ended, Some(TIMEOUT), &configured, "it");
+            matches!(ended.outcome, Outcome::Failed(error) if error.advice.is_some())
+        };
+        assert!(advice("timeoutMs", 10));
+        assert!(
+            advice("absoluteTimeoutMs", 9),
+            "what its first part has left"
+        );
+        assert!(!advice("timeoutMs", 3));
+        assert!(!advice("absoluteTimeoutMs", 5));
+        assert!(!advice("probeTimeoutMs", 10));
+    }
 }

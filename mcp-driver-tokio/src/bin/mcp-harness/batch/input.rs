@@ -8,7 +8,7 @@ use super::job::{Job, Malformed, Task, parse};
 
 /// The longest line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 20;
-/// So much is read ahead, in bytes of lines.
+/// So much is read ahead, in bytes of lines, unless the bound is lifted.
 const AHEAD_BYTES_MAX: usize = 64 << 20;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -34,31 +34,38 @@ struct Queue {
     bytes: usize,
     ended: bool,
     stopped: bool,
+    /// The reader has a line in its hands and waits for room.
+    in_hand: bool,
+    unbounded: bool,
 }
 
 impl Input {
-    /// The next line; `None` at the end of input, or when nothing more is to be started.
+    /// The next line; `None` at the end of input, or when it was stopped and all that was read is taken.
     pub(super) fn next(&self) -> Option<Line> {
         let mut queue = self.lock();
         loop {
-            if queue.stopped {
-                return None;
-            }
             if let Some(line) = queue.lines.pop_front() {
                 queue.bytes -= line.bytes;
                 self.changed.notify_all();
                 return Some(line);
             }
-            if queue.ended {
+            if queue.ended || (queue.stopped && !queue.in_hand) {
                 return None;
             }
             queue = self.wait(queue);
         }
     }
 
-    /// No more lines are taken or read.
+    /// No more lines are read.
     pub(super) fn stop(&self) {
         self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether reading ahead goes on without a bound. It must while only the input can end what the next
+    /// line waits for: the end would not be seen otherwise.
+    pub(super) fn lift_bound(&self, unbounded: bool) {
+        self.lock().unbounded = unbounded;
         self.changed.notify_all();
     }
 
@@ -91,9 +98,11 @@ impl Input {
     /// Waits for room; `false` when no more lines are wanted.
     fn push(&self, line: Line) -> bool {
         let mut queue = self.lock();
-        while !queue.stopped && queue.bytes > 0 && queue.bytes + line.bytes > AHEAD_BYTES_MAX {
+        queue.in_hand = true;
+        while !queue.has_room(line.bytes) && !queue.stopped {
             queue = self.wait(queue);
         }
+        queue.in_hand = false;
         queue.bytes += line.bytes;
         queue.lines.push_back(line);
         self.changed.notify_all();
@@ -108,6 +117,12 @@ impl Input {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    const fn has_room(&self, bytes: usize) -> bool {
+        self.unbounded || self.bytes == 0 || self.bytes + bytes <= AHEAD_BYTES_MAX
     }
 }
 
@@ -195,6 +210,40 @@ mod tests {
         let text = b"\xef\xbb\xbf{\"id\":1,\"op\":\"report\"}\r\n\n  \r\nnope\n{\"id\":2,\"op\":\"close\"}";
         assert_eq!(numbers(text), [(1, true), (4, false), (5, true)]);
         assert_eq!(numbers(b""), []);
+    }
+
+    /// Three lines, of which two are as much as is read ahead.
+    fn three_halves() -> Vec<u8> {
+        let mut line = vec![b'x'; AHEAD_BYTES_MAX / 2];
+        line.push(b'\n');
+        line.repeat(3)
+    }
+
+    /// What waits for room was read as well, so it is taken too.
+    #[test]
+    fn all_that_was_read_is_taken_after_a_stop() {
+        let (input, text) = (Input::default(), three_halves());
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| input.fill(text.as_slice(), || {}));
+            while !input.lock().in_hand {
+                std::thread::yield_now();
+            }
+            input.stop();
+            let taken: Vec<u64> = std::iter::from_fn(|| input.next())
+                .map(|line| line.number)
+                .collect();
+            assert_eq!(taken, [1, 2, 3]);
+            assert!(reader.join().is_ok_and(|read| read.is_ok()));
+        });
+    }
+
+    #[test]
+    fn without_a_bound_the_end_is_seen() {
+        let (input, text) = (Input::default(), three_halves());
+        input.lift_bound(true);
+        // Nobody takes a line meanwhile.
+        input.fill(text.as_slice(), || {}).unwrap();
+        assert!(input.lock().ended);
     }
 
     #[test]

@@ -45,6 +45,19 @@ pub(super) struct PeerTask {
     pub(super) timing: Timing,
 }
 
+impl Task {
+    /// The tool that is asked for, if it is a call.
+    pub(super) fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Peers(task) => match &task.operation.request {
+                Request::CallTool(call) => Some(&call.tool),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// What ends an operation early; each counts from its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
@@ -177,8 +190,12 @@ impl Fields<'_> {
     }
 
     fn duration(&self, name: &str) -> Result<Option<Duration>, String> {
-        let ms: Option<u64> = self.decode(name, "a whole number of milliseconds")?;
-        Ok(ms.map(Duration::from_millis))
+        let Some(raw) = self.0.present(name) else {
+            return Ok(None);
+        };
+        let ms = milliseconds(raw.get());
+        ms.map(Some)
+            .ok_or_else(|| format!("{name:?} is not a whole number of milliseconds"))
     }
 
     fn object(&self, name: &str) -> Result<Option<Json>, String> {
@@ -211,9 +228,36 @@ impl Fields<'_> {
     }
 }
 
+/// A whole number however JSON can write it: `10`, `10.0`, `1e1`.
+fn milliseconds(token: &str) -> Option<Duration> {
+    if let Ok(ms) = token.parse() {
+        return Some(Duration::from_millis(ms));
+    }
+    let ms: f64 = serde_json::from_str(token).ok()?;
+    let whole = ms >= 0.0 && ms.fract() == 0.0;
+    whole
+        .then(|| Duration::try_from_secs_f64(ms / 1_000.0).ok())
+        .flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_can_be_written_in_many_ways() {
+        for token in ["10", "10.0", "1e1", "1.0E+1", "100e-1"] {
+            assert_eq!(
+                milliseconds(token),
+                Some(Duration::from_millis(10)),
+                "{token}"
+            );
+        }
+        assert_eq!(milliseconds("-0.0"), Some(Duration::ZERO));
+        for token in ["0.5", "1e-1", "-1", "1e300", "\"1\"", "true", "[]"] {
+            assert_eq!(milliseconds(token), None, "{token}");
+        }
+    }
 
     #[test]
     fn the_id_keeps_its_exact_text() {

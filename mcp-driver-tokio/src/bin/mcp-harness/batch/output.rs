@@ -1,8 +1,10 @@
 //! The one writer of standard output.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use mcp_proto::wire::ObjectWriter;
 use mcp_proto::{Notification, Outcome};
@@ -15,20 +17,44 @@ use crate::session::Progress;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
+/// So long without a line written means that nobody reads, or that none is left.
+const STILL: Duration = Duration::from_secs(1);
+
 /// Whole lines, one at a time, each flushed.
 #[derive(Default)]
-pub(super) struct Output(Mutex<()>);
+pub(super) struct Output {
+    one_at_a_time: Mutex<()>,
+    written: AtomicU64,
+}
 
 impl Output {
     /// Writes one object as a line.
     pub(super) fn line(&self, write: impl FnOnce(&mut ObjectWriter<'_>)) -> Result<(), Broken> {
         let mut line = json::document(write);
         line.push(b'\n');
-        let _one_at_a_time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self
+            .one_at_a_time
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
         out.write_all(&line)
             .and_then(|()| out.flush())
-            .map_err(|_| Broken)
+            .map_err(|_| Broken)?;
+        self.written.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns when no line has been written for a while.
+    pub(super) fn wait_until_still(&self) {
+        let mut before = None;
+        loop {
+            let written = self.written.load(Ordering::Relaxed);
+            if before == Some(written) {
+                return;
+            }
+            before = Some(written);
+            thread::sleep(STILL);
+        }
     }
 
     pub(super) fn malformed(&self, number: u64, malformed: &Malformed) -> Result<(), Broken> {

@@ -1,8 +1,8 @@
 //! The operations of one batch, from their lines to their outcomes.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufReader};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use mcp_proto::wire::ObjectWriter;
 use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome, Reply, Request};
 
 use super::input::Input;
-use super::job::{Job, PeerTask, Task, Timing};
+use super::job::{Job, Malformed, PeerTask, Task, Timing};
 use super::output::{Broken, Output};
 use super::timer::{Alarm, Timer};
 use super::tracker::{Due, EndedAs, Tracker};
 use crate::exit::Exit;
 use crate::output::{self, json};
-use crate::session::{self, Pending, Session, Step};
+use crate::session::{self, Deadlines, Pending, Session, Step};
 
 const INPUT_BUFFER_BYTES: usize = 64 << 10;
 /// What a thread needs that waits for one operation and writes its lines.
@@ -30,19 +30,15 @@ pub(super) struct Shared {
     pub(super) output: Output,
     pub(super) tracker: Tracker,
     pub(super) timer: Timer,
+    pub(super) deadlines: Deadlines,
+    /// Some line was malformed.
+    pub(super) malformed: AtomicBool,
 }
 
 /// The batch as the main thread runs it.
 pub(super) struct Batch {
     shared: Arc<Shared>,
-    /// Per peer, how long an operation may take at most.
-    caps: BTreeMap<String, Duration>,
-    malformed: bool,
     closed: bool,
-    /// Every server was ready or had failed once.
-    settled: bool,
-    /// An operation under a canonical name waits until it is known whose it is.
-    unrouted: bool,
 }
 
 /// An operation that was accepted.
@@ -59,20 +55,18 @@ struct Running {
 /// What the lines of an operation say beside its outcome.
 struct Label {
     id: String,
+    /// The number of its line.
+    line: u64,
     started: Instant,
     /// The tool that was asked for, if it is a call.
     tool: Option<String>,
 }
 
 impl Batch {
-    pub(super) fn new(shared: Arc<Shared>, caps: BTreeMap<String, Duration>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            caps,
-            malformed: false,
             closed: false,
-            settled: false,
-            unrouted: false,
         }
     }
 
@@ -87,11 +81,8 @@ impl Batch {
         }
         while let Some(line) = shared.input.next() {
             match line.job {
-                Ok(job) => self.start(job),
-                Err(malformed) => {
-                    self.malformed = true;
-                    shared.written(shared.output.malformed(line.number, &malformed));
-                }
+                Ok(job) => self.start(job, line.number),
+                Err(malformed) => shared.malformed(line.number, &malformed),
             }
         }
         let listening = shared.tracker.wait_for_background();
@@ -100,7 +91,7 @@ impl Batch {
         }
         shared.tracker.wait_for_all();
         shared.session.close();
-        if self.malformed {
+        if shared.malformed.load(Ordering::Relaxed) {
             Exit::Usage
         } else {
             Exit::Good
@@ -108,12 +99,18 @@ impl Batch {
     }
 
     /// Starts an operation, and waits for it if it is in the foreground.
-    fn start(&mut self, job: Job) {
+    fn start(&mut self, job: Job, line: u64) {
         let label = Label {
             id: job.id,
+            line,
             started: Instant::now(),
-            tool: None,
+            tool: job.task.tool().map(str::to_owned),
         };
+        if self.shared.tracker.is_stopping() {
+            // What is pending answers first, as before a `close`.
+            self.shared.tracker.wait_for_all();
+            return self.shared.failed(&label, unavailable());
+        }
         match job.task {
             Task::Close => self.close(&label),
             Task::Report => self.report(&label),
@@ -135,7 +132,6 @@ impl Batch {
     fn report(&mut self, label: &Label) {
         match session::settle(self.shared.session.as_ref()) {
             Ok(()) => {
-                self.settled = true;
                 let report = self.shared.session.report();
                 self.shared
                     .complete(label, |object| json::report(object, &report));
@@ -154,15 +150,8 @@ impl Batch {
         }
     }
 
-    fn peers(&mut self, mut label: Label, mut task: PeerTask) {
-        self.keep_order(task.operation.peer.is_some());
-        if let Request::CallTool(call) = &task.operation.request {
-            label.tool = Some(call.tool.clone());
-        }
-        if let Some(timeout) = task.timing.timeout {
-            let cap = self.cap(task.operation.peer.as_deref());
-            task.operation.options.absolute_timeout = Some(timeout.min(cap));
-        }
+    fn peers(&self, label: Label, mut task: PeerTask) {
+        task.operation.options.total_timeout = task.timing.timeout;
         let is_listen = task.operation.request == Request::Listen;
         let holds_up = is_listen && !task.background && task.timing.listen_for.is_none();
         let running = match self.shared.session.submit(task.operation) {
@@ -179,7 +168,9 @@ impl Batch {
             }
         };
         if !task.background {
-            return self.shared.follow(running);
+            self.shared.input.lift_bound(holds_up);
+            self.shared.follow(running);
+            return self.shared.input.lift_bound(false);
         }
         if !is_listen {
             self.shared.tracker.background_started();
@@ -234,35 +225,17 @@ impl Batch {
             _alarms: [cancel, finish, expire].into_iter().flatten().collect(),
         }
     }
-
-    /// Sees to it that operations reach their servers in the order of their lines. One under a canonical
-    /// name reaches its server when all have settled; one for a certain server must not overtake it.
-    fn keep_order(&mut self, named: bool) {
-        if named && self.unrouted {
-            let settled = session::settle(self.shared.session.as_ref());
-            self.settled |= settled.is_ok();
-            self.unrouted = false;
-        }
-        self.unrouted |= !named && !self.settled;
-    }
-
-    /// The longest that an operation may take by configuration.
-    fn cap(&self, peer: Option<&str>) -> Duration {
-        let cap = match peer {
-            Some(peer) => self.caps.get(peer),
-            None => self.caps.values().max(),
-        };
-        cap.copied().unwrap_or(Duration::MAX)
-    }
 }
 
 impl Shared {
     /// Ends everything early: a signal came, or the reader of the output has gone away.
     pub(super) fn stop(&self) {
-        // In this order: whoever is woken must find that there is no next line.
-        self.input.stop();
+        // In this order: nothing is started from here on, then whatever is pending ends, and only then is
+        // a sleeper woken, whose next lines come after that.
         self.tracker.stop();
+        self.input.stop();
         self.session.close();
+        self.tracker.wake();
     }
 
     /// The life of the reading thread.
@@ -303,7 +276,12 @@ impl Shared {
         if running.is_listen {
             self.rename(running.operation, &mut ended);
         }
-        session::advise(&mut ended, running.timeout, "\"timeoutMs\"");
+        session::advise(
+            &mut ended,
+            running.timeout,
+            &self.deadlines,
+            "\"timeoutMs\"",
+        );
         self.ended(label, &ended);
         if running.is_listen {
             self.tracker.listen_ended(running.operation);
@@ -332,6 +310,13 @@ impl Shared {
     }
 
     fn ended(&self, label: &Label, ended: &Ended) {
+        if let Outcome::Failed(error) = &ended.outcome
+            && let Cause::Usage(message) = &error.cause
+        {
+            // The line was wrong in a way that only the core can know.
+            let (id, message) = (Some(label.id.clone()), message.clone());
+            return self.malformed(label.line, &Malformed { id, message });
+        }
         let tool = label.tool.as_deref();
         let extra = |object: &mut ObjectWriter<'_>| {
             if tool.is_some() {
@@ -351,6 +336,11 @@ impl Shared {
             .output
             .outcome(&label.id, label.started, &outcome, false, extra);
         self.written(line);
+    }
+
+    fn malformed(&self, line: u64, malformed: &Malformed) {
+        self.malformed.store(true, Ordering::Relaxed);
+        self.written(self.output.malformed(line, malformed));
     }
 
     fn failed(&self, label: &Label, error: Error) {

@@ -22,6 +22,7 @@ struct State {
     /// A `close` was read; perhaps its turn is not yet.
     close_read: bool,
     stopping: bool,
+    woken: bool,
 }
 
 struct Listen {
@@ -84,9 +85,14 @@ impl Tracker {
         self.change(|state| state.close_read = true);
     }
 
-    /// Nothing more is to be started; `false` if that was known.
-    pub(super) fn stop(&self) -> bool {
-        self.change(|state| !std::mem::replace(&mut state.stopping, true))
+    /// Nothing more is to be started.
+    pub(super) fn stop(&self) {
+        self.lock().stopping = true;
+    }
+
+    /// Ends what sleeps, after [`Tracker::stop`].
+    pub(super) fn wake(&self) {
+        self.change(|state| state.woken = true);
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -130,11 +136,11 @@ impl Tracker {
             let left = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())
             });
-            if state.stopping {
+            if state.woken {
                 return false;
             }
             if left.is_zero() {
-                return true;
+                return !state.stopping;
             }
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

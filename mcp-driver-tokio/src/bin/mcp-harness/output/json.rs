@@ -227,6 +227,14 @@ fn array<'a>(out: &mut Vec<u8>, items: impl Iterator<Item = &'a str>) {
     out.push(b']');
 }
 
+/// A list of [`document`]s as the value of a member.
+pub(crate) fn objects(object: &mut ObjectWriter<'_>, name: &str, items: &[Vec<u8>]) {
+    let out = object.key(name);
+    out.push(b'[');
+    out.extend_from_slice(&items.join(&b','));
+    out.push(b']');
+}
+
 /// A list of strings as the value of a member.
 pub(crate) fn strings(object: &mut ObjectWriter<'_>, name: &str, items: &[String]) {
     let out = object.key(name);
@@ -240,7 +248,7 @@ pub(crate) fn strings(object: &mut ObjectWriter<'_>, name: &str, items: &[String
     out.push(b']');
 }
 
-const fn boolean(value: bool) -> &'static str {
+pub(crate) const fn boolean(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
 
