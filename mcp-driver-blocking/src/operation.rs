@@ -115,6 +115,15 @@ pub struct Listener {
     pub(crate) fetched: VecDeque<Notification>,
 }
 
+/// For a [`Request::Listen`](mcp_proto::Request::Listen) that was submitted with options of its own.
+/// Of any other operation there are no notifications.
+impl From<Pending> for Listener {
+    fn from(pending: Pending) -> Self {
+        let fetched = VecDeque::new();
+        Self { pending, fetched }
+    }
+}
+
 impl Listener {
     /// The operation's number, with which any thread can [`cancel`](Client::cancel) it.
     #[must_use]

@@ -257,13 +257,19 @@ fn connecting_is_no_part_of_the_timeout() {
     let slow_start = json!({"steps": [
         {"sleep_ms": 300}, {"on": "server/discover"}, "«GOOD_DISCOVER»"]});
     let place = Place::new("batch_connecting", &[("s", scripted(&slow_start))]);
-    let line = json!({"id": 1, "op": "call", "tool": "echo", "peer": "s", "timeoutMs": 250});
-    let (_, out) = place.batch_both(&input(&[line]));
-    assert_eq!(out[0]["outcome"], "complete", "{out:?}");
+    let lines = [
+        json!({"id": 1, "op": "listen", "peer": "s", "timeoutMs": 250, "background": true}),
+        json!({"id": 2, "op": "call", "tool": "echo", "peer": "s", "timeoutMs": 250}),
+    ];
+    let (_, out) = place.batch_both(&input(&lines));
+    let call = outcome(&out, &json!(2));
+    assert_eq!(call["outcome"], "complete", "{out:?}");
     assert!(
-        out[0]["ms"].as_u64().unwrap() >= 250,
+        call["ms"].as_u64().unwrap() >= 250,
         "ms counts from the start of the operation"
     );
+    // The end of input ends it before its time, which began with the connection.
+    assert_eq!(outcome(&out, &json!(1))["outcome"], "complete", "{out:?}");
 }
 
 /// R41: `timeoutMs` caps what the configuration allows, and does not extend it, with and without `peer`.

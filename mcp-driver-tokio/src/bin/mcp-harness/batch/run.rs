@@ -14,7 +14,7 @@ use super::input::Input;
 use super::job::{Job, Malformed, PeerTask, Task, Timing};
 use super::output::{Broken, Output};
 use super::timer::{Alarm, Timer};
-use super::tracker::{Due, EndedAs, Tracker};
+use super::tracker::{Due, Tracker};
 use crate::exit::Exit;
 use crate::output::{self, json};
 use crate::session::{self, Deadlines, Pending, Session, Step};
@@ -194,35 +194,24 @@ impl Batch {
         timing: Timing,
     ) -> Running {
         let (operation, started) = (pending.id(), label.started);
-        let alarm = |after: Duration, due: fn(&Shared, OperationId, Duration)| {
+        let alarm = |after: Duration, due: fn(&Shared, OperationId)| {
             let shared = Arc::clone(&self.shared);
-            let due = move || due(&shared, operation, after);
+            let due = move || due(&shared, operation);
             self.shared.timer.set(started, after, due)
         };
-        let cancel = timing.cancel_after.and_then(|after| {
-            alarm(after, |shared, operation, _| {
-                shared.session.cancel(operation)
-            })
-        });
-        let finish = timing.listen_for.and_then(|after| {
-            alarm(after, |shared, operation, _| {
-                shared.session.finish(operation)
-            })
-        });
-        let expire = timing.timeout.filter(|_| is_listen).and_then(|after| {
-            alarm(after, |shared, operation, after| {
-                let how = EndedAs::TimedOut(after);
-                shared.tracker.end_listen_as(operation, how);
-                shared.session.cancel(operation);
-            })
-        });
+        let cancel = timing
+            .cancel_after
+            .and_then(|after| alarm(after, |shared, operation| shared.session.cancel(operation)));
+        let finish = timing
+            .listen_for
+            .and_then(|after| alarm(after, |shared, operation| shared.session.finish(operation)));
         Running {
             pending,
             operation,
             label,
             is_listen,
             timeout: timing.timeout,
-            _alarms: [cancel, finish, expire].into_iter().flatten().collect(),
+            _alarms: [cancel, finish].into_iter().flatten().collect(),
         }
     }
 }
@@ -288,7 +277,7 @@ impl Shared {
         }
     }
 
-    /// A listening operation that this program cancelled ends as what it did that for.
+    /// A listening operation that was cancelled for a `close` was closed.
     fn rename(&self, operation: OperationId, ended: &mut Ended) {
         let Outcome::Failed(error) = &mut ended.outcome else {
             return;
@@ -296,16 +285,8 @@ impl Shared {
         if error.kind() != ErrorKind::Cancelled {
             return;
         }
-        match self.tracker.ended_as(operation) {
-            Some(EndedAs::Closed) => error.cause = closed().cause,
-            Some(EndedAs::TimedOut(limit)) => {
-                error.cause = Cause::Timeout {
-                    awaited: "end of listening".to_owned(),
-                    setting: "timeoutMs",
-                    limit,
-                };
-            }
-            None => {}
+        if self.tracker.was_closed(operation) {
+            error.cause = closed().cause;
         }
     }
 

@@ -28,14 +28,8 @@ struct State {
 struct Listen {
     /// The next line waits for it, and nothing but the input ends it.
     holds_up: bool,
-    ended_as: Option<EndedAs>,
-}
-
-/// Why a listening operation was cancelled, when it was not the application's `cancelAfterMs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndedAs {
-    Closed,
-    TimedOut(Duration),
+    /// It is cancelled for a `close`.
+    closed: bool,
 }
 
 /// What to do with a listening operation.
@@ -57,20 +51,16 @@ impl Tracker {
     pub(super) fn listen_started(&self, operation: OperationId, holds_up: bool) {
         let listen = Listen {
             holds_up,
-            ended_as: None,
+            closed: false,
         };
         self.lock().listens.insert(operation, listen);
     }
 
-    /// Says under what name a listening operation is about to be cancelled; the first one stays.
-    pub(super) fn end_listen_as(&self, operation: OperationId, how: EndedAs) {
-        if let Some(listen) = self.lock().listens.get_mut(&operation) {
-            listen.ended_as.get_or_insert(how);
-        }
-    }
-
-    pub(super) fn ended_as(&self, operation: OperationId) -> Option<EndedAs> {
-        self.lock().listens.get(&operation)?.ended_as
+    /// Whether a listening operation was cancelled for a `close`, and not by `cancelAfterMs`.
+    pub(super) fn was_closed(&self, operation: OperationId) -> bool {
+        let state = self.lock();
+        let listen = state.listens.get(&operation);
+        listen.is_some_and(|listen| listen.closed)
     }
 
     pub(super) fn listen_ended(&self, operation: OperationId) {
@@ -110,7 +100,7 @@ impl Tracker {
             .iter_mut()
             .find(|(_, listen)| listen.holds_up)?;
         if close {
-            listen.ended_as.get_or_insert(EndedAs::Closed);
+            listen.closed = true;
             return Some(Due::Cancel(*operation));
         }
         no_more.then_some(Due::Finish(*operation))

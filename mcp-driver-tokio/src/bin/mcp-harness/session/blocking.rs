@@ -26,8 +26,8 @@ impl Blocking {
 impl Session for Blocking {
     fn submit(&self, operation: Operation) -> Result<Box<dyn Pending>, Error> {
         if operation.request == Request::Listen {
-            let peer = operation.peer;
-            let listener = self.client.listen(peer.as_deref())?;
+            let peer = operation.peer.clone();
+            let listener = Listener::from(self.client.submit(operation)?);
             return Ok(Box::new(Listening {
                 id: listener.id(),
                 listener: Some(listener),

@@ -38,8 +38,8 @@ impl Session for Tokio {
         let _inside = self.runtime.enter();
         let handle = self.runtime.handle().clone();
         if operation.request == Request::Listen {
-            let peer = operation.peer;
-            let listener = self.client.listen(peer.as_deref())?;
+            let peer = operation.peer.clone();
+            let listener = Listener::from(self.client.submit(operation)?);
             return Ok(Box::new(Listening {
                 id: listener.id(),
                 listener: Some(listener),
