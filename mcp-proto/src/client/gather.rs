@@ -38,6 +38,8 @@ pub(super) struct Gathering {
     failure: Option<Error>,
     /// The application has heard enough.
     finished: bool,
+    /// `failure` is that the time of the whole operation is over.
+    timed_out: bool,
     /// What came of parts that have ended and was not taken.
     unread: Vec<Notification>,
 }
@@ -55,9 +57,10 @@ impl Gathering {
         self.finished = true;
     }
 
-    /// Listening goes on until the application has heard enough, whatever becomes of single servers.
+    /// Listening goes on until the application has heard enough or its time is over, whatever becomes of
+    /// single servers.
     const fn is_complete(&self) -> bool {
-        self.outstanding == 0 && (self.finished || !self.is_listening())
+        self.outstanding == 0 && (self.finished || self.timed_out || !self.is_listening())
     }
 
     pub(super) const fn is_listening(&self) -> bool {
@@ -241,6 +244,7 @@ impl Client {
             outstanding: peers.len(),
             failure: None,
             finished: false,
+            timed_out: false,
             replies: Vec::new(),
             notifications: 0,
             unread: Vec::new(),
@@ -278,6 +282,10 @@ impl Client {
                     gathering.notifications = gathering.notifications.saturating_add(notifications);
                 }
                 Outcome::Complete(reply) => gathering.replies.push((peer, reply)),
+                Outcome::Failed(error) if matches!(error.cause, Cause::Timeout { .. }) => {
+                    gathering.timed_out = true;
+                    gathering.failure = Some(error);
+                }
                 Outcome::Failed(error) => {
                     gathering.failure.get_or_insert(error);
                 }
@@ -300,7 +308,14 @@ impl Client {
             Purpose::Listen => {
                 let notifications = gathering.notifications;
                 self.keep_unread(id, gathering.unread);
-                self.end(id, Outcome::Complete(Reply::Listened { notifications }));
+                let over = gathering
+                    .failure
+                    .filter(|_| gathering.timed_out && !gathering.finished);
+                let outcome = match over {
+                    Some(error) => Outcome::Failed(error),
+                    None => Outcome::Complete(Reply::Listened { notifications }),
+                };
+                self.end(id, outcome);
             }
             // One that failed is left out; when all did, "nothing" would be the wrong answer.
             Purpose::List(list) => match (gathering.replies.is_empty(), gathering.failure) {
