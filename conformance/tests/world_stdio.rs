@@ -382,3 +382,104 @@ fn an_error_in_answer_to_initialized_is_ignored() {
     );
     close(world);
 }
+
+/// R60, R62: what is visibly no answer fails no call, however broken it is: the answer still counts.
+#[test]
+fn a_broken_line_that_is_no_answer_fails_no_call() {
+    let lines = [
+        // A notification with a token that JSON does not have.
+        r#""{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progress\":NaN}}""#,
+        // The same cut short, with an id that is not its own.
+        r#""{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"id\":3,""#,
+        // A request whose id is none.
+        r#""{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}""#,
+        r#""[]""#,
+        // Text over the limit, and a notification over it.
+        r#"{"repeat_line":{"text":"x","count":5000}}"#,
+        r#"{"raw":"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"id\":3,\"data\":\""},{"repeat_line":{"text":"x","count":5000}}"#,
+    ];
+    for line in lines {
+        let steps = format!(r#"[{{"on":"tools/call"}},{line},"«OK_RESULT»"]"#);
+        let mut world = modern_with(|peer| peer.limits.line_bytes = 4_096, &steps);
+        assert_eq!(call(&mut world).text(), "ok", "{line}");
+        close(world);
+    }
+}
+
+/// R90: a server that ends in the middle of a line has ended; it has not broken the protocol.
+#[test]
+fn the_beginning_of_a_last_line_is_no_violation() {
+    let steps =
+        r#"[{"on":"tools/call"},{"raw":"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"resu"},{"exit":3}]"#;
+    let mut world = modern(steps);
+    let error = assert_fails(&mut world, echo(), ErrorKind::Closed, Ran::Maybe);
+    assert!(error.to_string().contains("status 3"), "{error}");
+    assert_eq!(degraded(&world), None);
+    close(world);
+}
+
+/// R1: the depth limit holds for the whole message, wherever it is nested.
+#[test]
+fn depth_is_limited_everywhere() {
+    let deep = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let answers = [
+        r#"\"error\":{\"code\":1,\"message\":\"m\",\"data\":DEEP}"#,
+        r#"\"result\":{\"resultType\":\"complete\",\"content\":[],\"structuredContent\":DEEP}"#,
+        r#"\"result\":{\"resultType\":\"complete\",\"content\":[],\"_meta\":{\"x\":DEEP}}"#,
+        r#"\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"t\",\"x\":DEEP}]}"#,
+    ];
+    for answer in answers {
+        for (depth, is_deep) in [(100, false), (129, true), (50_000, true)] {
+            let answer = answer.replace("DEEP", &deep(depth));
+            let steps =
+                format!(r#"[{{"on":"tools/call"}},"{{\"jsonrpc\":\"2.0\",\"id\":$ID,{answer}}}"]"#);
+            let mut world = modern(&steps);
+            let ended = run(&mut world, echo());
+            let violated = matches!(&ended.outcome, mcp_proto::Outcome::Failed(error)
+                if error.kind() == ErrorKind::SchemaViolation);
+            assert_eq!(violated, is_deep, "{depth}: {:.300}", format!("{ended:?}"));
+            assert_eq!(degraded(&world), is_deep.then_some(Violation::TooDeep));
+            close(world);
+        }
+    }
+}
+
+/// R60: an older server may ping before its handshake is answered, and everything else it asked for by
+/// then is answered once that is complete.
+#[test]
+fn an_older_server_may_ask_before_the_session_stands() {
+    let steps = r#"[{"on":"server/discover"},"{\"jsonrpc\":\"2.0\",\"id\":\"early\",\"method\":\"ping\"}","«METHOD_NOT_FOUND»",{"on":"initialize","as":"i"},"{\"jsonrpc\":\"2.0\",\"id\":\"now\",\"method\":\"ping\"}",{"on_response":"now"},"{\"jsonrpc\":\"2.0\",\"id\":\"later\",\"method\":\"roots/list\"}","{\"jsonrpc\":\"2.0\",\"id\":$ID(i),\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"fake\",\"version\":\"1\"}}}"]"#;
+    let mut world = probe(allowed("srv"), steps);
+    settle(&mut world);
+    let sent = world.sent_to("srv");
+    let at = |text: &str| {
+        sent.find(text)
+            .unwrap_or_else(|| panic!("{text} is missing in {sent}"))
+    };
+    let (early, now) = (r#""id":"early","result":{}"#, r#""id":"now","result":{}"#);
+    assert!(
+        at("\"initialize\"") < at(early) && at(early) < at(now),
+        "{sent}"
+    );
+    assert!(
+        at("notifications/initialized") < at(r#""id":"later","error":{"code":-32601"#),
+        "{sent}"
+    );
+    close(world);
+}
+
+/// R14: a short probe deadline does not cut the handshake short.
+#[test]
+fn a_slow_handshake_after_a_short_probe_is_awaited() {
+    let steps = r#"[{"on":"server/discover"},{"on":"initialize"},{"sleep_ms":2000},"«GOOD_INIT»"]"#;
+    let mut peer = allowed("srv");
+    peer.probe_timeout = mcp_proto::Duration::from_millis(300);
+    let mut world = probe(peer, steps);
+    settle(&mut world);
+    assert!(
+        world.client.peers().next().unwrap().is_ready(),
+        "{}",
+        world.transcript()
+    );
+    close(world);
+}

@@ -1,0 +1,297 @@
+//! Several servers under one roof, and operations that have to wait: for peers, for places, for lists.
+
+mod world_support;
+
+use conformance::fake_server::Script;
+use conformance::world::{World, millis};
+use mcp_proto::error::Cause;
+use mcp_proto::report::PeerState;
+use mcp_proto::{
+    Config, Duration, Ended, Era, ErrorKind, Identity, News, Operation, Options, Outcome,
+    PeerConfig, Ran, Reply, Request,
+};
+use world_support::*;
+
+const LIST: &str = r#"{"on_each":"tools/list","emit":"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}}]}}"}"#;
+
+/// A modern server with these steps.
+fn steps(steps: &str) -> Script {
+    script(&format!(r#"{{"era":"modern","steps":{steps}}}"#))
+}
+
+/// A world of several peers, connected.
+fn several(peers: Vec<(PeerConfig, Script)>) -> World {
+    let scripts = peers
+        .iter()
+        .map(|(peer, script)| (peer.name.clone(), script.clone()))
+        .collect();
+    let peers = peers.into_iter().map(|(peer, _)| peer).collect();
+    let mut world = World::new(Config::new(peers), Identity::default(), scripts);
+    world.connect();
+    world
+}
+
+fn impatient(name: &str) -> PeerConfig {
+    let mut peer = peer(name);
+    peer.timeout = millis(1_000);
+    peer
+}
+
+fn state(world: &World, name: &str) -> PeerState {
+    let peers = world.client.report().peers;
+    peers
+        .into_iter()
+        .find(|peer| peer.name == name)
+        .unwrap()
+        .state
+}
+
+fn within(total: u64) -> Options {
+    Options {
+        total_timeout: Some(millis(total)),
+        ..Options::default()
+    }
+}
+
+fn elapsed(world: &World, from: mcp_proto::Instant) -> Duration {
+    world.now().since(from)
+}
+
+fn timed_out(ended: &Ended) -> bool {
+    matches!(&ended.outcome, Outcome::Failed(error) if error.kind() == ErrorKind::Timeout)
+}
+
+/// R18, R20: a listing that failed is tried again by the next operation that needs it, and the peer is
+/// well from then on.
+#[test]
+fn a_failed_listing_is_tried_again() {
+    let first_is_ignored = format!(r#"[{{"on":"tools/list"}},{LIST}]"#);
+    let again: [fn() -> Operation; 3] = [
+        || Operation::new(Request::ListTools).on("srv"),
+        || echo(),
+        || Operation::call("echo", None),
+    ];
+    for operation in again {
+        let mut world = several(vec![(impatient("srv"), steps(&first_is_ignored))]);
+        settle(&mut world);
+        assert_eq!(state(&world, "srv"), PeerState::Failed);
+        assert_eq!(world.client.report().peers[0].era, Some(Era::Modern));
+        let mut operation = operation();
+        operation.options = within(30_000);
+        let id = world.submit(operation).unwrap();
+        world.run_for(millis(10));
+        assert_eq!(
+            state(&world, "srv"),
+            PeerState::Ready,
+            "{}",
+            world.transcript()
+        );
+        world.cancel(id);
+        close(world);
+    }
+}
+
+/// R41: an operation that waits for a place in flight has its deadlines, and was not executed.
+#[test]
+fn waiting_for_a_place_in_flight_is_not_waiting_for_ever() {
+    let mut peer = peer("srv");
+    peer.limits.in_flight = 1;
+    let mut world = world(peer, steps(r#"[{"on":"tools/call"},{"hang":true}]"#));
+    settle(&mut world);
+    let began = world.now();
+    let ids: Vec<_> = (0..3)
+        .map(|_| world.submit(echo().with(within(1_000))).unwrap())
+        .collect();
+    let mut ran = Vec::new();
+    for id in ids {
+        let ended = world.run_until_ended(id).unwrap();
+        assert!(timed_out(&ended), "{ended:?}");
+        if let Outcome::Failed(error) = ended.outcome {
+            ran.push(error.ran);
+        }
+    }
+    assert_eq!(elapsed(&world, began), millis(1_000));
+    assert_eq!(ran, [Ran::Maybe, Ran::No, Ran::No]);
+    close(world);
+}
+
+/// A list that nobody could give is an error, not an empty list; one of two servers is enough.
+#[test]
+fn a_list_of_all_is_not_empty_because_nobody_answered() {
+    let silent = || {
+        steps(&format!(
+            r#"[{LIST},{{"on_each":"prompts/list","emit":[]}}]"#
+        ))
+    };
+    let mut world = several(vec![(impatient("a"), silent())]);
+    settle(&mut world);
+    let error = fails(&mut world, Operation::new(Request::ListPrompts));
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    close(world);
+
+    let mut world = several(vec![
+        (impatient("a"), silent()),
+        (peer("b"), Script::modern()),
+    ]);
+    settle(&mut world);
+    let Outcome::Complete(Reply::Prompts(prompts)) =
+        run(&mut world, Operation::new(Request::ListPrompts)).outcome
+    else {
+        panic!("{}", world.transcript());
+    };
+    assert!(!prompts.is_empty());
+    close(world);
+}
+
+/// Finding the owner of a resource and reading it have one deadline together.
+#[test]
+fn the_cap_covers_all_parts_of_an_operation() {
+    let slow = format!(
+        r#"[{LIST},{{"on":"resources/list"}},{{"sleep_ms":700}},"{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{{\"resultType\":\"complete\",\"resources\":[{{\"uri\":\"x:y\",\"name\":\"y\"}}]}}}}",{{"on":"resources/read"}},{{"hang":true}}]"#
+    );
+    // Neither declares resources, so both are asked.
+    let mut world = several(vec![
+        (peer("a"), steps(&slow)),
+        (peer("b"), steps(&format!("[{LIST}]"))),
+    ]);
+    settle(&mut world);
+    let began = world.now();
+    let ended = run(&mut world, Operation::read("x:y").with(within(1_000)));
+    assert!(timed_out(&ended), "{ended:?}\n{}", world.transcript());
+    assert_eq!(elapsed(&world, began), millis(1_000));
+    close(world);
+}
+
+/// A URI qualified with its peer needs no listing: what a template makes is listed nowhere.
+#[test]
+fn a_qualified_uri_goes_to_its_peer() {
+    let mut world = several(vec![
+        (peer("a"), Script::modern()),
+        (peer("b"), Script::modern()),
+    ]);
+    settle(&mut world);
+    let error = fails(&mut world, Operation::read("a/nothing://here"));
+    assert_eq!(
+        (error.kind(), error.peer.as_deref()),
+        (ErrorKind::Rpc, Some("a"))
+    );
+    assert!(!world.sent_to("a").contains("resources/list"));
+    let error = fails(&mut world, Operation::read("nothing://here"));
+    assert!(
+        matches!(
+            &error.cause,
+            Cause::NotListed {
+                what: "resource",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    close(world);
+}
+
+/// Listening to all goes on whatever becomes of single servers, until the application or its time ends it.
+#[test]
+fn listening_to_all_ends_when_it_is_told_to() {
+    let mut world = several(vec![(peer("a"), Script::modern())]);
+    settle(&mut world);
+    let listen = world.submit(Operation::new(Request::Listen)).unwrap();
+    world.run_for(millis(10));
+    let changed = Operation::call("touch_list", None).on("a");
+    run(&mut world, changed);
+    // The server ends the subscription, and nobody has taken what came.
+    run(&mut world, Operation::call("end_listen", None).on("a"));
+    world.run_for(millis(10));
+    let is_end = |news: &News| matches!(news, News::Ended(ended) if ended.operation == listen);
+    assert!(
+        !world.take_news().iter().any(is_end),
+        "{}",
+        world.transcript()
+    );
+    world.finish(listen);
+    let ended = world.run_until_ended(listen).unwrap();
+    assert_eq!(
+        ended.outcome,
+        Outcome::Complete(Reply::Listened { notifications: 1 })
+    );
+    let unread = world.client.take_notifications(listen);
+    assert_eq!(unread.len(), 1);
+    assert_eq!(unread[0].method, "notifications/tools/list_changed");
+    assert!(world.client.take_notifications(listen).is_empty());
+
+    let began = world.now();
+    let ended = run(
+        &mut world,
+        Operation::new(Request::Listen).with(within(5_000)),
+    );
+    assert!(timed_out(&ended), "{ended:?}");
+    assert_eq!(elapsed(&world, began), millis(5_000));
+    close(world);
+}
+
+/// Operations of one peer keep their order while it connects, also those that do not name it; one that
+/// names a peer which is there does not wait for another.
+#[test]
+fn order_is_kept_while_peers_connect_and_nobody_waits_in_vain() {
+    let slow = format!(
+        r#"[{{"on":"server/discover"}},{{"sleep_ms":2000}},"«GOOD_DISCOVER»",{LIST},{{"on_each":"tools/call","emit":"«OK_RESULT»"}}]"#
+    );
+    let slow = || script(&format!(r#"{{"era":"probe","steps":{slow}}}"#));
+    let mut world = several(vec![(peer("srv"), slow())]);
+    let marked = |mark: &str| {
+        let arguments = mcp_proto::wire::Json::parse(&format!(r#"{{"text":"{mark}"}}"#)).ok();
+        Operation::call("echo", arguments)
+    };
+    let first = world.submit(marked("first")).unwrap();
+    let second = world.submit(marked("second").on("srv")).unwrap();
+    for id in [first, second] {
+        assert!(world.run_until_ended(id).is_some());
+    }
+    let sent = world.sent_to("srv");
+    assert!(
+        sent.find("first").unwrap() < sent.find("second").unwrap(),
+        "{sent}"
+    );
+    close(world);
+
+    let mut world = several(vec![
+        (peer("quick"), Script::modern()),
+        (peer("slow"), slow()),
+    ]);
+    let anywhere = world.submit(marked("anywhere")).unwrap();
+    world.run_for(millis(10));
+    let ended = run(&mut world, marked("now").on("quick"));
+    assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+    assert!(
+        world.now().as_nanos() < 1_000_000_000,
+        "{}",
+        world.transcript()
+    );
+    world.cancel(anywhere);
+    close(world);
+}
+
+/// A list that was asked for before the first listing was in is answered by it; later ones are asked anew,
+/// because this server allows no keeping (R70).
+#[test]
+fn the_first_listing_answers_those_who_wait_for_it() {
+    for operation in [
+        Operation::new(Request::ListTools).on("srv"),
+        Operation::new(Request::ListTools),
+    ] {
+        let mut world = several(vec![(peer("srv"), steps(&format!("[{LIST}]")))]);
+        let lists = |world: &World| world.sent_to("srv").matches("tools/list\"").count();
+        run(&mut world, operation.clone());
+        let first = lists(&world);
+        run(&mut world, operation);
+        assert!(lists(&world) > first);
+        assert_eq!(
+            world
+                .sent_to("srv")
+                .matches(r#""method":"tools/list""#)
+                .count(),
+            2
+        );
+        close(world);
+    }
+}
