@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
 limit=600
-face_limit=300
+face_limit=320
 fat=
 for driver in mcp-driver-tokio mcp-driver-blocking; do
     code=$(code_of "$driver/src" | sed "\\#^$driver/src/\(bin/\|elsewhere\.rs:\)#d")

@@ -4,10 +4,12 @@
 //! drives many.
 
 mod active;
+mod answers;
 mod connect;
 mod diagnosis;
 mod identity;
 mod inbound;
+mod listening;
 mod lists;
 mod operations;
 mod requests;

@@ -5,27 +5,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::active::{Active, Clock, Listening, Sent, Stage, progress_token};
+use super::active::{Active, Clock, Sent, Stage, progress_token};
 use super::requests::Owner;
 use super::sending::Extra;
 use super::{MANIFEST, Peer, Phase, UNREAD_MAX, awaited};
-use crate::error::{Cause, Error, Ran, RpcError};
+use crate::error::{Cause, Error, Ran};
 use crate::identity::Params;
 use crate::ids::OperationId;
-use crate::negotiation::ModernError;
 use crate::operation::{News, Options, Outcome, Reply, Request, ToolCall};
 use crate::time::Instant;
-use crate::types;
-use crate::types::{
-    CallToolResult, CompleteResult, GetPromptResult, InputRequired, ReadResourceResult, ResultType,
-};
-use crate::version::Version;
-use crate::violation::{Fault, Violation};
-use crate::wire::{Answer, ErrorObject, Json, Members, ObjectWriter};
-use serde_json::value::RawValue;
+use crate::wire::{Json, ObjectWriter};
 
-/// JSON-RPC: the method does not exist.
-const METHOD_NOT_FOUND: i64 = -32601;
 /// How often the manifest is read again for one call: the second time if it changed during the first.
 const MANIFEST_REFRESHES_MAX: u8 = 2;
 
@@ -119,7 +109,7 @@ impl Peer {
 
     /// The deadlines of an operation run from when its peer has settled, whether or not there is a place
     /// in flight.
-    fn start_clock(&mut self, active: &mut Active, now: Instant) {
+    pub(super) fn start_clock(&mut self, active: &mut Active, now: Instant) {
         if active.clock.is_none() {
             let (idle, absolute) = (self.config.timeout, self.config.absolute_timeout);
             let clock = Clock::of(&active.options, idle, absolute, now);
@@ -216,7 +206,7 @@ impl Peer {
         self.resend(operation, active);
     }
 
-    fn request(
+    pub(super) fn request(
         &mut self,
         operation: OperationId,
         mut active: Box<Active>,
@@ -233,7 +223,7 @@ impl Peer {
     }
 
     /// Sends what is in `sent`: a retry changes nothing but the id (R7).
-    fn resend(&mut self, operation: OperationId, mut active: Box<Active>) {
+    pub(super) fn resend(&mut self, operation: OperationId, mut active: Box<Active>) {
         let Some(sent) = active.sent.take() else {
             return;
         };
@@ -268,269 +258,6 @@ impl Peer {
             return;
         }
         self.request(operation, active, "resources/read", params);
-    }
-
-    fn start_listening(&mut self, operation: OperationId, mut active: Box<Active>) {
-        let asks = self
-            .session
-            .as_ref()
-            .is_some_and(|session| session.dialect.listen);
-        let mut listening = Listening::default();
-        if asks {
-            let params = Params::build(|object| {
-                let mut filter = object.object("notifications");
-                for name in [
-                    "promptsListChanged",
-                    "resourcesListChanged",
-                    "toolsListChanged",
-                ] {
-                    filter.raw(name, "true");
-                }
-                filter.end();
-            });
-            let owner = Owner::Operation(operation);
-            let extra = Extra {
-                progress_token: None,
-                caller_meta: active.meta.as_ref(),
-            };
-            let request = self.send_control(owner, "subscriptions/listen", Some(&params), extra);
-            listening.request = Some(request);
-        } else {
-            listening.acknowledged = true;
-            active.clock = active.clock.and_then(|clock| clock.silent(&active.options));
-        }
-        active.stage = Stage::Listening(listening);
-        self.operations.insert(operation, active);
-    }
-
-    /// The server acknowledged a subscription: from now on it may stay silent for ever.
-    pub(super) fn on_acknowledged(&mut self, params: Option<&RawValue>) -> bool {
-        match self.subscription_of(params) {
-            Some(active) => {
-                active.clock = active.clock.and_then(|clock| clock.silent(&active.options));
-                if let Stage::Listening(listening) = &mut active.stage {
-                    listening.acknowledged = true;
-                }
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn subscription_of(&mut self, params: Option<&RawValue>) -> Option<&mut Active> {
-        let id = types::subscription_id(params?)?;
-        self.operations
-            .values_mut()
-            .map(Box::as_mut)
-            .find(|active| active.listens_with(id))
-    }
-
-    /// A server tears a subscription down with `notifications/cancelled`.
-    pub(super) fn on_subscription_ended(&mut self, params: Option<&RawValue>) -> bool {
-        let Some(id) = params.and_then(types::cancelled_request) else {
-            return false;
-        };
-        let listener = self
-            .operations
-            .iter()
-            .find(|(_, active)| active.listens_with(id));
-        let Some(operation) = listener.map(|(operation, _)| *operation) else {
-            return false;
-        };
-        self.complete_listening(operation);
-        true
-    }
-
-    /// The application has heard enough.
-    pub(super) fn finish_listening(&mut self, operation: OperationId) {
-        let Some(active) = self.operations.get(&operation) else {
-            return;
-        };
-        if active.request == Request::Listen {
-            if let Some(request) = active.request_id() {
-                self.withdraw(request, "no longer needed");
-            }
-            self.queue.retain(|queued| *queued != operation);
-            self.complete_listening(operation);
-        }
-    }
-
-    fn complete_listening(&mut self, operation: OperationId) {
-        if let Some(active) = self.operations.remove(&operation) {
-            if let Some(request) = active.request_id() {
-                self.requests.take(request);
-            }
-            let notifications = match &active.stage {
-                Stage::Listening(listening) => listening.count,
-                _ => 0,
-            };
-            self.end(
-                operation,
-                active,
-                Outcome::Complete(Reply::Listened { notifications }),
-            );
-        }
-    }
-
-    /// A response to the request of an operation.
-    pub(super) fn on_answer(&mut self, operation: OperationId, answer: &Answer<'_>, now: Instant) {
-        let Some(mut active) = self.operations.remove(&operation) else {
-            return;
-        };
-        if let Some(clock) = &mut active.clock {
-            clock.heard(now);
-        }
-        match answer {
-            Answer::Error(error) => self.on_error_answer(operation, active, error, now),
-            Answer::Result(members) => {
-                if let Err((active, fault)) = self.on_result(operation, active, members, now) {
-                    self.degrade(&fault);
-                    let error = self.error(Cause::SchemaViolation(fault)).ran(Ran::Maybe);
-                    self.end(operation, active, Outcome::Failed(error));
-                }
-            }
-        }
-    }
-
-    fn on_error_answer(
-        &mut self,
-        operation: OperationId,
-        mut active: Box<Active>,
-        error: &ErrorObject<'_>,
-        now: Instant,
-    ) {
-        let rpc: RpcError = error.into();
-        if rpc.code == ModernError::UNSUPPORTED_VERSION
-            && active.sent.is_some()
-            && !active.version_retried
-        {
-            active.version_retried = true;
-            if self.adopt_version(&rpc) {
-                self.resend(operation, active);
-                return;
-            }
-        }
-        if rpc.code == METHOD_NOT_FOUND && matches!(active.stage, Stage::Paging { .. }) {
-            self.end_without_list(operation, active, now);
-            return;
-        }
-        let ran = if was_refused(rpc.code) {
-            Ran::No
-        } else {
-            Ran::Maybe
-        };
-        let error = self.error(Cause::Rpc(rpc)).ran(ran);
-        self.end(operation, active, Outcome::Failed(error));
-    }
-
-    /// Takes the newest revision in common that an inline version error names (R12).
-    fn adopt_version(&mut self, rpc: &RpcError) -> bool {
-        let Ok(ModernError::UnsupportedVersion {
-            supported: Ok(supported),
-            ..
-        }) = ModernError::classify(rpc.clone())
-        else {
-            return false;
-        };
-        let modern = self
-            .session
-            .as_ref()
-            .is_some_and(|session| session.dialect.request_meta);
-        match Version::newest_mutual_modern(&supported).filter(|_| modern) {
-            Some(version) => {
-                self.adopt(version);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Reads a result. On a fault the operation is handed back to be ended with it.
-    fn on_result(
-        &mut self,
-        operation: OperationId,
-        active: Box<Active>,
-        members: &Members<'_>,
-        now: Instant,
-    ) -> Result<(), (Box<Active>, Fault)> {
-        let kind = match self.session.as_ref() {
-            Some(session) => types::result_type(members, session.dialect.version.era()),
-            None => Ok(ResultType::Complete),
-        };
-        let outcome = match kind {
-            Ok(ResultType::InputRequired) => self.read_input_required(&active, members),
-            Ok(ResultType::Complete) => match &active.stage {
-                Stage::Paging { .. } => {
-                    self.on_page(operation, active, members, now);
-                    return Ok(());
-                }
-                Stage::Listening(listening) => Ok(Outcome::Complete(Reply::Listened {
-                    notifications: listening.count,
-                })),
-                _ => self
-                    .read_reply(&active, members, now)
-                    .map(Outcome::Complete),
-            },
-            Err(fault) => Err(fault),
-        };
-        match outcome {
-            Ok(outcome) => {
-                self.end(operation, active, outcome);
-                Ok(())
-            }
-            Err(fault) => Err((active, fault)),
-        }
-    }
-
-    fn read_input_required(
-        &self,
-        active: &Active,
-        members: &Members<'_>,
-    ) -> Result<Outcome, Fault> {
-        if !active.request.may_need_input()
-            || self
-                .session
-                .as_ref()
-                .is_some_and(|session| !session.dialect.input_required)
-        {
-            let method = active
-                .sent
-                .as_ref()
-                .map_or("this method", |sent| sent.method);
-            return Err(Fault::new(
-                Violation::InputRequiredInvalid,
-                format!("in answer to {method}"),
-            ));
-        }
-        let input = InputRequired::read(members)?;
-        for request in &input.requests {
-            if !self.identity.declares(request.method) {
-                let detail = format!("inputRequests.{}: {}", request.key, request.method.as_str());
-                return Err(Fault::new(Violation::InputNotDeclared, detail));
-            }
-        }
-        Ok(Outcome::InputRequired(input))
-    }
-
-    fn read_reply(
-        &mut self,
-        active: &Active,
-        members: &Members<'_>,
-        now: Instant,
-    ) -> Result<Reply, Fault> {
-        Ok(match &active.request {
-            Request::CallTool(_) => Reply::Call(CallToolResult::read(members)?),
-            Request::ReadResource { .. } => {
-                let result = ReadResourceResult::read(members)?;
-                if let Some(ticket) = &active.ticket {
-                    self.keep_read(ticket, members, now);
-                }
-                Reply::Read(result)
-            }
-            Request::GetPrompt { .. } => Reply::Prompt(GetPromptResult::read(members)?),
-            Request::Complete { .. } => Reply::Completion(CompleteResult::read(members)?),
-            _ => Reply::Settled,
-        })
     }
 
     /// Ends an operation that is in the table, with an error.
@@ -652,11 +379,6 @@ impl Peer {
             }
         }
     }
-}
-
-/// Codes that say that the request was not carried out (R34).
-fn was_refused(code: i64) -> bool {
-    matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }
 
 /// The members of a first call stand in canonical order, so that they need not be sorted for the content

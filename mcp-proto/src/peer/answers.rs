@@ -1,0 +1,190 @@
+//! What a server answers to the request of an operation.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use super::Peer;
+use super::active::{Active, Stage};
+use crate::error::{Cause, Ran, RpcError};
+use crate::ids::OperationId;
+use crate::negotiation::ModernError;
+use crate::operation::{Outcome, Reply, Request};
+use crate::time::Instant;
+use crate::types::{
+    self, CallToolResult, CompleteResult, GetPromptResult, InputRequired, ReadResourceResult,
+    ResultType,
+};
+use crate::version::Version;
+use crate::violation::{Fault, Violation};
+use crate::wire::{Answer, ErrorObject, Members};
+
+/// JSON-RPC: the method does not exist.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+impl Peer {
+    /// A response to the request of an operation.
+    pub(super) fn on_answer(&mut self, operation: OperationId, answer: &Answer<'_>, now: Instant) {
+        let Some(mut active) = self.operations.remove(&operation) else {
+            return;
+        };
+        if let Some(clock) = &mut active.clock {
+            clock.heard(now);
+        }
+        match answer {
+            Answer::Error(error) => self.on_error_answer(operation, active, error, now),
+            Answer::Result(members) => {
+                if let Err((active, fault)) = self.on_result(operation, active, members, now) {
+                    self.degrade(&fault);
+                    let error = self.error(Cause::SchemaViolation(fault)).ran(Ran::Maybe);
+                    self.end(operation, active, Outcome::Failed(error));
+                }
+            }
+        }
+    }
+
+    fn on_error_answer(
+        &mut self,
+        operation: OperationId,
+        mut active: Box<Active>,
+        error: &ErrorObject<'_>,
+        now: Instant,
+    ) {
+        let rpc: RpcError = error.into();
+        if rpc.code == ModernError::UNSUPPORTED_VERSION
+            && active.sent.is_some()
+            && !active.version_retried
+        {
+            active.version_retried = true;
+            if self.adopt_version(&rpc) {
+                self.resend(operation, active);
+                return;
+            }
+        }
+        if rpc.code == METHOD_NOT_FOUND && matches!(active.stage, Stage::Paging { .. }) {
+            self.end_without_list(operation, active, now);
+            return;
+        }
+        let ran = if was_refused(rpc.code) {
+            Ran::No
+        } else {
+            Ran::Maybe
+        };
+        let error = self.error(Cause::Rpc(rpc)).ran(ran);
+        self.end(operation, active, Outcome::Failed(error));
+    }
+
+    /// Takes the newest revision in common that an inline version error names (R12).
+    fn adopt_version(&mut self, rpc: &RpcError) -> bool {
+        let Ok(ModernError::UnsupportedVersion {
+            supported: Ok(supported),
+            ..
+        }) = ModernError::classify(rpc.clone())
+        else {
+            return false;
+        };
+        let modern = self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.dialect.request_meta);
+        match Version::newest_mutual_modern(&supported).filter(|_| modern) {
+            Some(version) => {
+                self.adopt(version);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Reads a result. On a fault the operation is handed back to be ended with it.
+    fn on_result(
+        &mut self,
+        operation: OperationId,
+        active: Box<Active>,
+        members: &Members<'_>,
+        now: Instant,
+    ) -> Result<(), (Box<Active>, Fault)> {
+        let kind = match self.session.as_ref() {
+            Some(session) => types::result_type(members, session.dialect.version.era()),
+            None => Ok(ResultType::Complete),
+        };
+        let outcome = match kind {
+            Ok(ResultType::InputRequired) => self.read_input_required(&active, members),
+            Ok(ResultType::Complete) => match &active.stage {
+                Stage::Paging { .. } => {
+                    self.on_page(operation, active, members, now);
+                    return Ok(());
+                }
+                Stage::Listening(listening) => Ok(Outcome::Complete(Reply::Listened {
+                    notifications: listening.count,
+                })),
+                _ => self
+                    .read_reply(&active, members, now)
+                    .map(Outcome::Complete),
+            },
+            Err(fault) => Err(fault),
+        };
+        match outcome {
+            Ok(outcome) => {
+                self.end(operation, active, outcome);
+                Ok(())
+            }
+            Err(fault) => Err((active, fault)),
+        }
+    }
+
+    fn read_input_required(
+        &self,
+        active: &Active,
+        members: &Members<'_>,
+    ) -> Result<Outcome, Fault> {
+        if !active.request.may_need_input()
+            || self
+                .session
+                .as_ref()
+                .is_some_and(|session| !session.dialect.input_required)
+        {
+            let method = active
+                .sent
+                .as_ref()
+                .map_or("this method", |sent| sent.method);
+            return Err(Fault::new(
+                Violation::InputRequiredInvalid,
+                format!("in answer to {method}"),
+            ));
+        }
+        let input = InputRequired::read(members)?;
+        for request in &input.requests {
+            if !self.identity.declares(request.method) {
+                let detail = format!("inputRequests.{}: {}", request.key, request.method.as_str());
+                return Err(Fault::new(Violation::InputNotDeclared, detail));
+            }
+        }
+        Ok(Outcome::InputRequired(input))
+    }
+
+    fn read_reply(
+        &mut self,
+        active: &Active,
+        members: &Members<'_>,
+        now: Instant,
+    ) -> Result<Reply, Fault> {
+        Ok(match &active.request {
+            Request::CallTool(_) => Reply::Call(CallToolResult::read(members)?),
+            Request::ReadResource { .. } => {
+                let result = ReadResourceResult::read(members)?;
+                if let Some(ticket) = &active.ticket {
+                    self.keep_read(ticket, members, now);
+                }
+                Reply::Read(result)
+            }
+            Request::GetPrompt { .. } => Reply::Prompt(GetPromptResult::read(members)?),
+            Request::Complete { .. } => Reply::Completion(CompleteResult::read(members)?),
+            _ => Reply::Settled,
+        })
+    }
+}
+
+/// Codes that say that the request was not carried out (R34).
+fn was_refused(code: i64) -> bool {
+    matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
+}
