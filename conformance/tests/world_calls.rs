@@ -310,3 +310,30 @@ fn answers_out_of_order_reach_their_callers() {
     }
     close(world);
 }
+
+/// R34: an idempotency key travels under the name that the server is configured to honour, beside the
+/// application's own `_meta`, and nowhere else.
+#[test]
+fn an_idempotency_key_travels_where_it_is_honoured() {
+    for honoured in [true, false] {
+        let mut world = modern_with(
+            |peer| peer.idempotency_meta_key = honoured.then(|| "com.example/key".into()),
+            r#"[{"on":"tools/call"},"«OK_RESULT»"]"#,
+        );
+        let options = Options {
+            idempotency_key: Some("k\"1".into()),
+            meta: Json::parse(r#"{"com.example/own":1}"#).ok(),
+            ..Options::default()
+        };
+        run(&mut world, echo().with(options));
+        let sent = world.sent_to("srv");
+        assert!(sent.contains(r#""com.example/own":1"#), "{sent}");
+        assert_eq!(
+            sent.contains(r#""com.example/key":"k\"1""#),
+            honoured,
+            "{sent}"
+        );
+        assert_eq!(sent.contains("k\\\"1"), honoured, "{sent}");
+        close(world);
+    }
+}

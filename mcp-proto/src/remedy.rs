@@ -96,7 +96,9 @@ impl Cause {
 const fn rpc_remedy(error: &RpcError) -> &'static str {
     match error.code {
         -32601 => "Check that the server offers this at all: it does not know the method.",
-        -32602 => "Correct the arguments: compare them with the tool's input schema.",
+        -32602 => {
+            "Correct the name or the arguments: compare them with what the server lists, such as a tool's input schema."
+        }
         -32603 => "See the server's own log: it failed inside.",
         _ => "Act on the server's message; the request reached it and it refused.",
     }

@@ -93,7 +93,7 @@ pub enum MetaError {
 ///     Err(MetaError::Reserved { key: "traceparent".into() }),
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerMeta {
     /// Without braces and line breaks.
     members: Box<str>,
@@ -114,6 +114,22 @@ impl CallerMeta {
         let text = single_line(json.as_str());
         Ok(Self {
             members: inner(&text).into(),
+        })
+    }
+
+    /// The same with one more member, a string.
+    ///
+    /// # Errors
+    /// [`MetaError`] when the key is reserved or there already.
+    pub fn with(&self, key: &str, value: &str) -> Result<Self, MetaError> {
+        let mut out = Vec::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object.members(&self.members);
+        object.string(key, value);
+        object.end();
+        let text = String::from_utf8(out).unwrap_or_default();
+        Json::parse(&text).map_or(Err(MetaError::NotObject { what: "_meta" }), |json| {
+            Self::parse(&json)
         })
     }
 

@@ -26,7 +26,7 @@ use crate::cache::ResponseCache;
 use crate::config::{PeerConfig, PinnedPeer};
 use crate::error::{Cause, Error};
 use crate::event::Event;
-use crate::identity::{CallerMeta, TraceId};
+use crate::identity::{CallerMeta, MetaError, TraceId};
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::manifest::Manifest;
 use crate::negotiation::Negotiation;
@@ -259,13 +259,7 @@ impl Peer {
     ) -> Result<(), Error> {
         crate::operation::check(&request, &options).map_err(|cause| self.error(cause))?;
         self.check_acceptable(&request)?;
-        let meta = match &options.meta {
-            Some(meta) => Some(
-                CallerMeta::parse(meta)
-                    .map_err(|error| self.error(Cause::Usage(error.to_string())))?,
-            ),
-            None => None,
-        };
+        let meta = self.caller_meta(&options)?;
         let call_index = match &request {
             Request::CallTool(_) => Some(call_index.unwrap_or(self.calls)),
             _ => None,
@@ -278,6 +272,25 @@ impl Peer {
         );
         self.flush();
         Ok(())
+    }
+
+    /// What the application puts into `_meta`: its own members, and its idempotency key for a server that
+    /// is configured to honour one (R34).
+    fn caller_meta(&self, options: &Options) -> Result<Option<CallerMeta>, Error> {
+        let misuse = |error: MetaError| self.error(Cause::Usage(error.to_string()));
+        let own = options
+            .meta
+            .as_ref()
+            .map(CallerMeta::parse)
+            .transpose()
+            .map_err(misuse)?;
+        match (&options.idempotency_key, &self.config.idempotency_meta_key) {
+            (Some(value), Some(name)) => {
+                let own = own.unwrap_or_default();
+                own.with(name, value).map(Some).map_err(misuse)
+            }
+            _ => Ok(own),
+        }
     }
 
     /// Cancels an operation (R40): it ends at once, with [`Cause::Cancelled`]; whether it may have been
