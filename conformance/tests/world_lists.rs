@@ -247,3 +247,35 @@ fn a_fresh_list_is_not_asked_for_again() {
     assert_eq!(asked(&world), before + 1);
     close(world);
 }
+
+/// R18, R20: "method not found" in answer to a cursor is a failed page, not the end of the list: half a
+/// manifest is worse than none.
+#[test]
+fn a_list_that_stops_half_way_is_no_list() {
+    let first = page(r#"\"tools\":[{\"name\":\"one\",\"inputSchema\":{}}],\"nextCursor\":\"c\""#);
+    let steps = format!(
+        r#"[{{"on_each":"tools/list","where":{{"params.cursor":"c"}},"emit":"{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{{\"code\":-32601,\"message\":\"gone\"}}}}"}},{{"on_each":"tools/list","where":{{"params.cursor":null}},"emit":{first}}}]"#
+    );
+    let mut world = modern(&steps);
+    settle(&mut world);
+    let report = report(&world);
+    assert_eq!(
+        report.failure.map(|failure| failure.kind),
+        Some(ErrorKind::Rpc)
+    );
+    assert!(report.tools.is_empty(), "{:?}", report.tools);
+    close(world);
+}
+
+/// R70: where a revision has no cache hints, what looks like one allows nothing.
+#[test]
+fn an_older_server_gives_no_cache_hints() {
+    let list = r#"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"ttlMs\":60000,\"cacheScope\":\"public\",\"tools\":[]}}"#;
+    let mut world = legacy(&format!(r#"[{{"on_each":"tools/list","emit":"{list}"}}]"#));
+    settle(&mut world);
+    let asked = |world: &World| world.sent_to("srv").matches("\"tools/list\"").count();
+    let before = asked(&world);
+    tool_names(&mut world);
+    assert_eq!(asked(&world), before + 1);
+    close(world);
+}

@@ -295,3 +295,48 @@ fn the_first_listing_answers_those_who_wait_for_it() {
         close(world);
     }
 }
+
+/// R2: looking for a tool that nobody lists reads a failed list again; who does not need that does not
+/// wait for it.
+#[test]
+fn looking_for_an_unknown_tool_delays_nobody_else() {
+    let hanging = r#"[{"on":"tools/list"},{"on":"tools/list"},{"hang":true}]"#;
+    let mut world = several(vec![
+        (peer("a"), Script::modern()),
+        (impatient("b"), steps(hanging)),
+    ]);
+    settle(&mut world);
+    assert_eq!(state(&world, "b"), PeerState::Failed);
+    let began = world.now();
+    let unknown = world.submit(Operation::call("nowhere", None)).unwrap();
+    let mut known = echo();
+    known.peer = None;
+    let known = world.submit(known).unwrap();
+    let ended = world.run_until_ended(known).unwrap();
+    assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+    assert!(elapsed(&world, began) < millis(1_000));
+    assert_eq!(state(&world, "b"), PeerState::Failed);
+    let ended = world.run_until_ended(unknown).unwrap();
+    assert!(
+        matches!(&ended.outcome, Outcome::Failed(error) if error.kind() == ErrorKind::ToolNotFound),
+        "{ended:?}"
+    );
+    assert_eq!(elapsed(&world, began), millis(1_000));
+    close(world);
+}
+
+/// R41: listening to all has its end also when every server is gone before.
+#[test]
+fn listening_to_servers_that_die_ends_in_time() {
+    let dies = r#"[{"on":"subscriptions/listen"},{"exit":1}]"#;
+    let mut world = several(vec![(peer("a"), steps(dies)), (peer("b"), steps(dies))]);
+    settle(&mut world);
+    let began = world.now();
+    let ended = run(
+        &mut world,
+        Operation::new(Request::Listen).with(within(5_000)),
+    );
+    assert!(timed_out(&ended), "{ended:?}");
+    assert_eq!(elapsed(&world, began), millis(5_000));
+    close(world);
+}

@@ -90,9 +90,9 @@ impl fmt::Display for ErrorKind {
 pub struct RpcError {
     /// The error code.
     pub code: i64,
-    /// The server's message, unchanged.
+    /// The server's message, with secrets of the configuration struck out.
     pub message: String,
-    /// `data`, unchanged.
+    /// `data`, unchanged but for secrets of the configuration.
     pub data: Option<Json>,
 }
 

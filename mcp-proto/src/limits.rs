@@ -15,7 +15,8 @@ pub struct Limits {
     pub in_flight: usize,
     /// Operations of one peer that may wait for a place in flight. Default 4,096.
     pub queued: usize,
-    /// Notifications kept for an application that does not fetch them. Default 1,024.
+    /// Notifications kept for an application that does not fetch them. Default 1,024, and fewer when they
+    /// are larger than `line_bytes` together: the server is not read then.
     pub notifications: usize,
     /// Tools (or resources, prompts, …) of one list, all pages together. Default 10,000.
     pub items: usize,

@@ -94,6 +94,17 @@ impl Templated {
         &self.value
     }
 
+    /// What variables stood for: the value without what the template begins and ends with. `None`
+    /// where no variable stood in it.
+    pub(crate) fn expansion(&self) -> Option<&str> {
+        let template = self.template.as_deref()?;
+        let literal = |part: &str| part.find('$').unwrap_or(part.len());
+        let before = template.split_at(literal(template)).0;
+        let rest = self.value.strip_prefix(before).unwrap_or(&self.value);
+        let after = template.rsplit_once('}').map_or("", |(_, after)| after);
+        Some(rest.strip_suffix(after).unwrap_or(rest))
+    }
+
     /// The text as it may be shown, and as it is the same on every machine.
     #[must_use]
     pub fn shown(&self) -> &str {

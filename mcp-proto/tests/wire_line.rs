@@ -153,3 +153,20 @@ fn whole_lines_are_not_copied() {
         assert!(chunk.as_ptr_range().contains(&line.as_ptr()));
     }
 }
+
+/// R1: the largest limit there is is one like any other.
+#[test]
+fn r1_no_limit_is_too_large() {
+    let expected = vec![Seen::Complete(b"abc".to_vec())];
+    assert_eq!(
+        split(&[b"a", b"bc\n"], usize::MAX - 8, usize::MAX),
+        expected
+    );
+    let mut buffer = LineBuffer::new(usize::MAX);
+    assert!(buffer.feed(b"a").next().is_none());
+    let mut lines = buffer.feed(b"bc\n");
+    assert_eq!(
+        lines.next().map(|line| seen(line, usize::MAX)),
+        expected.into_iter().next()
+    );
+}

@@ -5,9 +5,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::waiting::Until;
 use super::{Client, Entry, names};
 use crate::catalog::Catalog;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, Ran};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Ended, Listed, Notification, Operation, Options, Outcome, Reply, Request};
 use crate::peer::Peer;
@@ -21,16 +22,14 @@ enum Purpose {
     /// Listening to all.
     Listen,
     /// The owner of a resource or prompt.
-    Route {
-        operation: Operation,
-        started: Instant,
-    },
+    Route(Operation),
 }
 
 /// An operation whose parts are under way.
 #[derive(Debug)]
 pub(super) struct Gathering {
     purpose: Purpose,
+    started: Instant,
     outstanding: usize,
     replies: Vec<(PeerId, Reply)>,
     notifications: u64,
@@ -38,8 +37,6 @@ pub(super) struct Gathering {
     failure: Option<Error>,
     /// The application has heard enough.
     finished: bool,
-    /// `failure` is that the time of the whole operation is over.
-    timed_out: bool,
     /// What came of parts that have ended and was not taken.
     unread: Vec<Notification>,
 }
@@ -57,10 +54,10 @@ impl Gathering {
         self.finished = true;
     }
 
-    /// Listening goes on until the application has heard enough or its time is over, whatever becomes of
-    /// single servers.
+    /// Listening goes on until the application has heard enough or its time is over
+    /// ([`Client::expire_listening`]), whatever becomes of single servers.
     const fn is_complete(&self) -> bool {
-        self.outstanding == 0 && (self.finished || self.timed_out || !self.is_listening())
+        self.outstanding == 0 && (self.finished || !self.is_listening())
     }
 
     pub(super) const fn is_listening(&self) -> bool {
@@ -84,7 +81,7 @@ impl Client {
         match self.names.resolve(&self.peers, &mut call.tool) {
             Ok(peer) => self.hand_over(id, peer, operation, call_index, now),
             Err(error) if error.is_tool_not_found() && self.retry_listings(now) => {
-                self.postpone(id, operation, call_index);
+                self.postpone(id, operation, call_index, Until::Listed);
                 self.drain_all();
                 Ok(())
             }
@@ -149,7 +146,11 @@ impl Client {
                 );
             }
             Request::Listen => {
-                let options = operation.options;
+                // The time is that of the whole, not of its parts: those may have ended long before.
+                let mut options = operation.options;
+                if let Some(total) = options.total_timeout.take() {
+                    self.deadlines.insert((now + total, id));
+                }
                 let peers = self.usable_peers();
                 self.gather(id, Purpose::Listen, peers, &Request::Listen, &options, now);
             }
@@ -212,11 +213,7 @@ impl Client {
             total_timeout: operation.options.total_timeout,
             ..Options::default()
         };
-        let purpose = Purpose::Route {
-            operation,
-            started: now,
-        };
-        self.gather(id, purpose, peers, &list, &options, now);
+        self.gather(id, Purpose::Route(operation), peers, &list, &options, now);
         Ok(())
     }
 
@@ -241,10 +238,10 @@ impl Client {
     ) {
         let gathering = Gathering {
             purpose,
+            started: now,
             outstanding: peers.len(),
             failure: None,
             finished: false,
-            timed_out: false,
             replies: Vec::new(),
             notifications: 0,
             unread: Vec::new(),
@@ -267,6 +264,28 @@ impl Client {
         self.complete_gathering(id);
     }
 
+    /// Ends listening whose time is over.
+    pub(super) fn expire_listening(&mut self, now: Instant) {
+        while let Some((deadline, id)) = self.deadlines.first().copied()
+            && deadline <= now
+        {
+            self.deadlines.pop_first();
+            let Some(Entry::Gathering(gathering)) = self.entries.get(&id) else {
+                continue;
+            };
+            let limit = deadline.since(gathering.started);
+            let unread = self.take_notifications(id);
+            self.drop_parts(id, now);
+            self.keep_unread(id, unread);
+            let cause = Cause::Timeout {
+                awaited: String::from("end of subscriptions/listen"),
+                setting: "absoluteTimeoutMs",
+                limit,
+            };
+            self.end(id, Outcome::Failed(Error::general(cause).ran(Ran::Maybe)));
+        }
+    }
+
     fn count_part(&mut self, id: OperationId) {
         if let Some(Entry::Gathering(gathering)) = self.entries.get_mut(&id) {
             gathering.outstanding = gathering.outstanding.saturating_sub(1);
@@ -282,10 +301,6 @@ impl Client {
                     gathering.notifications = gathering.notifications.saturating_add(notifications);
                 }
                 Outcome::Complete(reply) => gathering.replies.push((peer, reply)),
-                Outcome::Failed(error) if matches!(error.cause, Cause::Timeout { .. }) => {
-                    gathering.timed_out = true;
-                    gathering.failure = Some(error);
-                }
                 Outcome::Failed(error) => {
                     gathering.failure.get_or_insert(error);
                 }
@@ -308,14 +323,7 @@ impl Client {
             Purpose::Listen => {
                 let notifications = gathering.notifications;
                 self.keep_unread(id, gathering.unread);
-                let over = gathering
-                    .failure
-                    .filter(|_| gathering.timed_out && !gathering.finished);
-                let outcome = match over {
-                    Some(error) => Outcome::Failed(error),
-                    None => Outcome::Complete(Reply::Listened { notifications }),
-                };
-                self.end(id, outcome);
+                self.end(id, Outcome::Complete(Reply::Listened { notifications }));
             }
             // One that failed is left out; when all did, "nothing" would be the wrong answer.
             Purpose::List(list) => match (gathering.replies.is_empty(), gathering.failure) {
@@ -332,11 +340,9 @@ impl Client {
                     self.end(id, Outcome::Complete(reply));
                 }
             },
-            Purpose::Route {
-                mut operation,
-                started,
-            } => {
-                operation.options = remaining(operation.options, self.now.since(started));
+            Purpose::Route(mut operation) => {
+                let elapsed = self.now.since(gathering.started);
+                operation.options = remaining(operation.options, elapsed);
                 let routed = self.route_by_list(id, operation, &gathering.replies);
                 if let Err(error) = routed {
                     // Whoever could not say may be the owner.

@@ -2,9 +2,10 @@
 
 mod gather;
 mod names;
+mod waiting;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,6 +22,7 @@ use crate::time::Instant;
 
 use gather::Gathering;
 use names::ToolNames;
+use waiting::Until;
 
 /// A client of any number of servers.
 ///
@@ -34,8 +36,10 @@ pub struct Client {
     entries: BTreeMap<OperationId, Entry>,
     /// Notifications that were not taken when their listening operation ended; of the latest ones.
     unread: BTreeMap<OperationId, Vec<Notification>>,
-    /// Which of them were [`Entry::Unsettled`] when they came, oldest first.
+    /// The operations that are [`Entry::Unsettled`], oldest first.
     unsettled: Vec<OperationId>,
+    /// When the listening operations end whose time is limited, soonest first.
+    deadlines: BTreeSet<(Instant, OperationId)>,
     names: ToolNames,
     last_operation: u64,
     next_call: u64,
@@ -57,10 +61,11 @@ enum Phase {
 enum Entry {
     /// A peer has it under the same number.
     Direct(PeerId),
-    /// It waits until every peer has settled; a call has its place in the run already.
+    /// It waits; a call has its place in the run already.
     Unsettled {
         operation: Box<Operation>,
         call_index: Option<u64>,
+        until: Until,
     },
     /// Several peers work for it.
     Gathering(Box<Gathering>),
@@ -99,6 +104,7 @@ impl Client {
             entries: BTreeMap::new(),
             unread: BTreeMap::new(),
             unsettled: Vec::new(),
+            deadlines: BTreeSet::new(),
             names: ToolNames::default(),
             last_operation: 0,
             next_call: 0,
@@ -145,11 +151,11 @@ impl Client {
                 if self.unsettled.is_empty() || self.peer_is_settled(peer) {
                     self.hand_over(id, peer, operation, call_index, now)?;
                 } else {
-                    self.postpone(id, operation, call_index);
+                    self.postpone(id, operation, call_index, Until::Settled);
                 }
             }
             None if self.is_settled() => self.route(id, operation, call_index, now)?,
-            None => self.postpone(id, operation, call_index),
+            None => self.postpone(id, operation, call_index, Until::Settled),
         }
         // Whoever took it has been drained.
         self.after_news();
@@ -286,7 +292,9 @@ impl Client {
                 for peer in &mut self.peers {
                     peer.handle(Event::TimePassed, now);
                 }
-                self.drain();
+                self.drain_all();
+                self.expire_listening(now);
+                self.after_news();
                 return;
             }
             Event::LinkOpened { link }
@@ -312,9 +320,15 @@ impl Client {
 
     fn tell(&mut self, peer: PeerId, event: Event<'_>, now: Instant) {
         if let Some(machine) = self.peers.get_mut(peer.index()) {
+            let state = |peer: &Peer| (peer.is_settled(), peer.is_listing());
+            let before = state(machine);
             machine.handle(event, now);
+            let settles = state(machine) != before;
             self.drain_peer(peer);
-            self.after_news();
+            // Looking through what waits costs as much as there is; a line alone sets nothing free.
+            if settles || self.phase != Phase::Open {
+                self.after_news();
+            }
         }
     }
 
@@ -328,7 +342,9 @@ impl Client {
     /// command and every fact.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.peers.iter().filter_map(Peer::poll_timeout).min()
+        let listening = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let peers = self.peers.iter().filter_map(Peer::poll_timeout);
+        peers.chain(listening).min()
     }
 
     /// Whether this link may be read now. While it is `false` the driver just does not read it; ask again
@@ -501,65 +517,10 @@ impl Client {
         }
     }
 
-    /// Keeps an operation until it is known where it goes.
-    pub(super) fn postpone(
-        &mut self,
-        id: OperationId,
-        operation: Operation,
-        call_index: Option<u64>,
-    ) {
-        self.unsettled.push(id);
-        let operation = Box::new(operation);
-        self.entries.insert(
-            id,
-            Entry::Unsettled {
-                operation,
-                call_index,
-            },
-        );
-    }
-
-    fn peer_is_settled(&self, peer: PeerId) -> bool {
-        self.peers.get(peer.index()).is_none_or(Peer::is_settled)
-    }
-
-    /// Hands out, in their order, the operations that wait and need not any longer: those of one peer
-    /// when it has settled, the others when all have.
-    fn route_unsettled(&mut self) {
-        for id in core::mem::take(&mut self.unsettled) {
-            let peer = match self.entries.get(&id) {
-                Some(Entry::Unsettled { operation, .. }) => operation
-                    .peer
-                    .as_ref()
-                    .and_then(|name| self.by_name.get(name).copied()),
-                // It was cancelled meanwhile.
-                _ => continue,
-            };
-            if !peer.map_or_else(|| self.is_settled(), |peer| self.peer_is_settled(peer)) {
-                self.unsettled.push(id);
-                continue;
-            }
-            let Some(Entry::Unsettled {
-                operation,
-                call_index,
-            }) = self.entries.remove(&id)
-            else {
-                continue;
-            };
-            let routed = match peer {
-                Some(peer) => self.hand_over(id, peer, *operation, call_index, self.now),
-                None if self.answer_with_manifests(id, &operation.request) => Ok(()),
-                None => self.route_once(id, *operation, call_index, self.now),
-            };
-            if let Err(error) = routed {
-                self.end(id, Outcome::Failed(error));
-            }
-        }
-    }
-
     /// The end of an operation that no single peer served.
     fn end(&mut self, operation: OperationId, outcome: Outcome) {
         self.entries.remove(&operation);
+        self.deadlines.retain(|(_, ends)| *ends != operation);
         let ended = Ended {
             operation,
             peer: None,

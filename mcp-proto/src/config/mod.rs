@@ -25,6 +25,7 @@ mod harness;
 mod parse;
 mod parse_peer;
 mod peer;
+mod redact;
 mod spawn;
 mod values;
 

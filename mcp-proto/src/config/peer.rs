@@ -173,52 +173,6 @@ impl PeerConfig {
     }
 }
 
-impl PeerConfig {
-    /// The text with every secret of this peer struck out: values of `env` and `headers`, and what
-    /// variables expanded to. What is shorter than four bytes is no secret, and striking it out would
-    /// only hide the text.
-    #[must_use]
-    pub fn redact(&self, text: &str) -> String {
-        let mut secrets: Vec<&str> = match &self.transport {
-            Transport::Stdio(stdio) => {
-                let expanded = stdio.args.iter().chain([&stdio.command]).chain(&stdio.cwd);
-                let expanded = expanded
-                    .filter(|word| word.is_expanded())
-                    .map(Templated::value);
-                stdio
-                    .env
-                    .values()
-                    .map(Secret::expose)
-                    .chain(expanded)
-                    .collect()
-            }
-            Transport::Http(http) => {
-                let url = Some(&http.url)
-                    .filter(|url| url.is_expanded())
-                    .map(Templated::value);
-                http.headers
-                    .iter()
-                    .map(|(_, value)| value.expose())
-                    .chain(url)
-                    .collect()
-            }
-            Transport::Stream => Vec::new(),
-        };
-        // The longest first: one may be part of another.
-        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
-        secrets.into_iter().filter(|secret| secret.len() >= 4).fold(
-            text.into(),
-            |text: String, secret| {
-                if text.contains(secret) {
-                    text.replace(secret, "***")
-                } else {
-                    text
-                }
-            },
-        )
-    }
-}
-
 /// The name, and the command line or endpoint as it may be shown.
 impl fmt::Display for PeerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

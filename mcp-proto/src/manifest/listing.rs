@@ -81,6 +81,11 @@ impl<T: Entry> Listing<T> {
         }
     }
 
+    /// Whether no page has come yet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.pages == 0
+    }
+
     /// Takes the result of one page, which arrived at `now`.
     ///
     /// A cursor that comes a second time is an error even where the server may mean the end with it

@@ -5,10 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::wire;
+
 /// The most observations that are kept; the first ones decide, later ones only repeat them.
 const MAX_OBSERVATIONS: usize = 32;
-/// The most characters of a server's words in one observation.
-const MAX_EXCERPT_CHARS: usize = 300;
+/// The most bytes of a server's words in one observation.
+const MAX_EXCERPT_BYTES: usize = 300;
 /// The most entries of a server's list in one observation.
 const MAX_LISTED: usize = 8;
 
@@ -89,15 +91,7 @@ impl Log {
 
 /// A server's words, fit for one line of a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    let mut out = String::new();
-    for (count, ch) in text.trim().chars().enumerate() {
-        if count == MAX_EXCERPT_CHARS {
-            out.push('…');
-            break;
-        }
-        out.push(if ch.is_control() { ' ' } else { ch });
-    }
-    out
+    wire::printable(text.trim().as_bytes(), MAX_EXCERPT_BYTES)
 }
 
 /// A server's list, bounded.

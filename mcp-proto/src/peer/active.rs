@@ -1,6 +1,7 @@
 //! Operations that one peer is working on.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::cache::Ticket;
 use crate::identity::{CallerMeta, Params, TraceContext};
@@ -75,6 +76,18 @@ pub(super) enum Pages {
     Prompts(Listing<Prompt>, Option<Ticket>),
 }
 
+impl Pages {
+    /// Whether the first page is still awaited.
+    pub(super) const fn is_empty(&self) -> bool {
+        match self {
+            Self::Tools(listing) => listing.is_empty(),
+            Self::Resources(listing, _) => listing.is_empty(),
+            Self::Templates(listing, _) => listing.is_empty(),
+            Self::Prompts(listing, _) => listing.is_empty(),
+        }
+    }
+}
+
 /// An open subscription.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
@@ -82,6 +95,8 @@ pub(super) struct Listening {
     pub(super) request: Option<u64>,
     /// Notifications that the application has not taken yet.
     pub(super) queue: VecDeque<Notification>,
+    /// The size of their parameters.
+    pub(super) queued_bytes: usize,
     /// How many came in all.
     pub(super) count: u64,
     /// The server has accepted the subscription; it may be silent from then on.
@@ -91,11 +106,18 @@ pub(super) struct Listening {
 impl Listening {
     pub(super) fn push(&mut self, peer: &str, method: &str, params: Option<&Json>) {
         self.count = self.count.saturating_add(1);
+        let bytes = params.map_or(0, |params| params.as_str().len());
+        self.queued_bytes = self.queued_bytes.saturating_add(bytes);
         self.queue.push_back(Notification {
             peer: peer.into(),
             method: method.into(),
             params: params.cloned(),
         });
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Notification> {
+        self.queued_bytes = 0;
+        self.queue.drain(..).collect()
     }
 }
 

@@ -60,7 +60,10 @@ impl Peer {
                 return;
             }
         }
-        if rpc.code == METHOD_NOT_FOUND && matches!(active.stage, Stage::Paging { .. }) {
+        // In answer to a cursor it is no statement about the method, which has answered before.
+        if rpc.code == METHOD_NOT_FOUND
+            && matches!(&active.stage, Stage::Paging { pages, .. } if pages.is_empty())
+        {
             self.end_without_list(operation, active, now);
             return;
         }

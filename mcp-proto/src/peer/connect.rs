@@ -178,7 +178,7 @@ impl Peer {
     /// Adds the end of standard error, secrets struck out: it usually says why a server died.
     fn with_last_words(&self, reason: String) -> String {
         match self.last_stderr.last() {
-            Some(line) => format!("{reason}; its last words: {}", self.config.redact(line)),
+            Some(line) => format!("{reason}; its last words: {}", self.redact(line)),
             None => reason,
         }
     }
@@ -219,7 +219,8 @@ impl Peer {
                 }
                 Command::Established(verdict) => self.establish(verdict, now),
                 Command::Fail(failure) => {
-                    let error = self.error(failure.cause).advise(&failure.remedy);
+                    let remedy = self.redact(&failure.remedy);
+                    let error = self.error(failure.cause).advise(&remedy);
                     self.fail(error, now);
                 }
             }
@@ -324,7 +325,7 @@ impl Peer {
         let answer = match judged {
             Ok(legacy) => {
                 let version = legacy.version;
-                self.session = Some(Session::of_legacy(&legacy));
+                self.handshaken = Some(Session::of_legacy(&legacy));
                 HandshakeAnswer::Accepted { version }
             }
             Err(fault) => {
@@ -364,6 +365,7 @@ impl Peer {
                 });
             }
             Verdict::Legacy { .. } => {
+                self.session = self.handshaken.take();
                 let message = legacy::Handshake::initialized();
                 self.notify(message.method, None);
                 self.answer_early_requests();

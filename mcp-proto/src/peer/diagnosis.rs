@@ -11,7 +11,7 @@ use crate::report::{PeerReport, PeerState};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Requests and notifications of operations that were written or queued.
+    /// Operations that were begun, the reading of the manifest included.
     pub operations: u64,
     /// Operations that failed.
     pub errors: u64,
@@ -25,7 +25,8 @@ pub struct Counters {
     pub unknown_answers: u64,
     /// Notifications that concern nobody: unknown progress tokens, unexpected methods, bad parameters.
     pub dropped_notifications: u64,
-    /// Requests of the server that were not answered, because it does not read what is written.
+    /// Requests of the server that were not answered: it does not read what is written, or it sent too
+    /// much before it was known what is spoken.
     pub dropped_requests: u64,
     /// Processes started (or streams taken).
     pub starts: u64,
@@ -47,7 +48,7 @@ pub struct Diagnosis {
     pub evidence: Vec<Observation>,
     /// What was counted.
     pub counters: Counters,
-    /// The last lines on standard output that were no message.
+    /// The last lines on standard output that were no message, secrets struck out.
     pub noise: Vec<String>,
     /// The last lines on standard error, secrets struck out.
     pub stderr: Vec<String>,
@@ -98,14 +99,19 @@ impl Peer {
             .link
             .as_ref()
             .map_or_else(|| self.last_stderr.clone(), |link| link.stderr_lines());
+        let struck_out = |lines: Vec<String>| lines.iter().map(|line| self.redact(line)).collect();
+        let mut evidence = self.negotiation.evidence().to_vec();
+        for observation in &mut evidence {
+            observation.finding = self.redact(&observation.finding);
+        }
         Diagnosis {
             report: self.report(),
             command: self.config.transport.to_string(),
-            server: server.map(ToString::to_string),
-            evidence: self.negotiation.evidence().to_vec(),
+            server: server.map(|server| self.redact(&server.to_string())),
+            evidence,
             counters: self.counters,
-            noise: self.noise.lines(),
-            stderr: stderr.iter().map(|line| self.config.redact(line)).collect(),
+            noise: struck_out(self.noise.lines()),
+            stderr: struck_out(stderr),
         }
     }
 }

@@ -28,8 +28,8 @@ use crate::wire::{
 
 /// How many requests of a server are kept until it is known whether it may send any.
 const EARLY_REQUESTS_MAX: usize = 8;
-/// How long the id of such a request may be.
-const EARLY_ID_BYTES: usize = 256;
+/// How long the id and the method of such a request may be.
+const EARLY_BYTES: usize = 256;
 /// Where the members of an envelope are looked for in a line that cannot be read.
 const HEAD_BYTES: usize = 1 << 10;
 
@@ -306,8 +306,8 @@ impl Peer {
                     String::from(request.id.as_str()),
                     String::from(&*request.method),
                 );
-                if self.early_requests.len() < EARLY_REQUESTS_MAX && early.0.len() <= EARLY_ID_BYTES
-                {
+                let is_short = early.0.len().max(early.1.len()) <= EARLY_BYTES;
+                if is_short && self.early_requests.len() < EARLY_REQUESTS_MAX {
                     self.early_requests.push(early);
                     self.answer_early_requests();
                 } else {

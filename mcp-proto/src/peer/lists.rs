@@ -106,7 +106,10 @@ impl Peer {
         match pages {
             Pages::Tools(listing) => {
                 let step = listing.on_page(members, now);
-                self.on_step(operation, active, step, Pages::Tools, |peer, list| {
+                self.on_step(operation, active, step, Pages::Tools, |peer, mut list| {
+                    if !peer.reads_cache_hints() {
+                        list.fresh_until = now;
+                    }
                     peer.install(list);
                     // Nobody else asked for the peer's own reading.
                     match operation {
@@ -174,7 +177,7 @@ impl Peer {
     pub(super) fn end_without_list(
         &mut self,
         operation: OperationId,
-        mut active: Box<Active>,
+        active: Box<Active>,
         now: Instant,
     ) {
         let method = active.method();
@@ -190,9 +193,6 @@ impl Peer {
         };
         let empty: &RawValue = serde_json::from_str("[]").unwrap_or(RawValue::NULL);
         members.insert(member.into(), empty);
-        if let Stage::Paging { request, .. } = &mut active.stage {
-            *request = 0;
-        }
         self.on_page(operation, active, &members, now);
     }
 
@@ -266,7 +266,9 @@ impl Peer {
             ttl: list.fresh_until.since(now),
             scope: list.scope,
         };
-        if let (Some(ticket), false) = (ticket, hint.ttl.is_zero()) {
+        if let (Some(ticket), false) = (ticket, hint.ttl.is_zero())
+            && self.reads_cache_hints()
+        {
             let entries: Vec<&Json> = list.items.iter().map(Entry::raw).collect();
             if let Ok(value) = Json::encode(&entries) {
                 self.cache.store(&ticket, value, hint, now);
@@ -285,10 +287,19 @@ impl Peer {
         ReadResourceResult::read(&members).ok()
     }
 
+    /// Whether what looks like a cache hint is one in the revision that is spoken.
+    fn reads_cache_hints(&self) -> bool {
+        let dialect = self.session.as_ref().map(|session| &session.dialect);
+        dialect.is_some_and(|dialect| dialect.cache_hints)
+    }
+
     /// Keeps the answer to a read for as long as the server allows.
     pub(super) fn keep_read(&mut self, ticket: &Ticket, members: &Members<'_>, now: Instant) {
         let hint = CacheHint::read(members);
-        if let (false, Ok(value)) = (hint.ttl.is_zero(), Json::encode(members)) {
+        if !hint.ttl.is_zero()
+            && self.reads_cache_hints()
+            && let Ok(value) = Json::encode(members)
+        {
             self.cache.store(ticket, value, hint, now);
         }
     }
@@ -311,6 +322,7 @@ impl Peer {
 
     /// Remembers something odd that is no failure; each text once.
     pub(super) fn note(&mut self, note: String) {
+        let note = self.redact(&note);
         if !self.notes.contains(&note) && self.notes.len() < 32 {
             self.notes.push(note);
         }
@@ -334,9 +346,19 @@ fn describe(changes: &Changes) -> String {
     let kinds: Vec<String> = kinds
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
-        .map(|(kind, names)| format!("{kind} {}", names.join(", ")))
+        .map(|(kind, names)| format!("{kind} {}", shown(names)))
         .collect();
     format!("the tools changed after the start: {}", kinds.join("; "))
+}
+
+/// The first of these names, fit for a report.
+fn shown(names: &[String]) -> String {
+    let first = names.split_at(names.len().min(NAMED_MAX)).0;
+    let text = wire::printable(first.join(", ").as_bytes(), 200);
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
 }
 
 /// A list under the server's own names.

@@ -13,6 +13,7 @@ mod listening;
 mod lists;
 mod operations;
 mod requests;
+mod secrets;
 mod sending;
 
 use alloc::boxed::Box;
@@ -86,6 +87,8 @@ pub struct Peer {
     serial: u32,
     negotiation: Negotiation,
     handshake: Option<crate::legacy::Handshake>,
+    /// What the handshake agreed on, until the negotiation has decided for it.
+    handshaken: Option<Session>,
     /// Requests of the server (id and method) that came before it was known what is spoken.
     early_requests: Vec<(String, String)>,
     discovered: Option<DiscoverResult>,
@@ -137,6 +140,7 @@ impl Peer {
             serial: 0,
             negotiation,
             handshake: None,
+            handshaken: None,
             early_requests: Vec::new(),
             discovered: None,
             session: None,
@@ -213,11 +217,16 @@ impl Peer {
         })
     }
 
-    /// Reads the manifest again if reading it has failed; the peer is not settled until that is done.
+    /// Whether the peer reads its manifest.
+    pub(crate) fn is_listing(&self) -> bool {
+        self.operations.contains_key(&MANIFEST)
+    }
+
+    /// Reads the manifest again if reading it has failed. The peer stays settled: who does not ask for
+    /// what it may have need not wait.
     pub(crate) fn retry_listing(&mut self, now: Instant) -> bool {
         let retries = matches!(self.phase, Phase::Failed(_)) && self.is_linked();
         if retries {
-            self.phase = Phase::Listing;
             self.read_manifest(now);
             self.flush();
         }
@@ -318,7 +327,7 @@ impl Peer {
             .get_mut(&operation)
             .map(|active| &mut active.stage)
         {
-            Some(Stage::Listening(listening)) => listening.queue.drain(..).collect(),
+            Some(Stage::Listening(listening)) => listening.take(),
             _ => self.unread.remove(&operation).unwrap_or_default(),
         }
     }
@@ -368,7 +377,9 @@ impl Peer {
     fn is_flooded(&self) -> bool {
         self.operations.values().any(|active| match &active.stage {
             Stage::Listening(listening) => {
-                listening.queue.len() >= self.config.limits.notifications
+                let limits = &self.config.limits;
+                listening.queue.len() >= limits.notifications
+                    || listening.queued_bytes >= limits.line_bytes
             }
             _ => false,
         })
@@ -501,7 +512,7 @@ impl Peer {
     fn degrade(&mut self, fault: &Fault) {
         self.counters.violations = self.counters.violations.saturating_add(1);
         if self.degraded.is_none() {
-            self.degraded = Some(fault.clone());
+            self.degraded = Some(self.redact_fault(fault));
         }
     }
 
@@ -512,7 +523,7 @@ impl Peer {
     }
 
     fn error(&self, cause: Cause) -> Error {
-        Error::new(self.name(), cause)
+        Error::new(self.name(), self.redact_cause(cause))
     }
 
     /// The digest of the current manifest (R21), once there is one.

@@ -10,6 +10,9 @@ use crate::identity::{
 use crate::secret::Templated;
 use crate::wire::{IdToken, Json, encode};
 
+/// Behind how many messages that wait to be written no request of a server is answered any more.
+const QUEUED_MAX: usize = 1024;
+
 /// How requests are written: the only two ways there are. A modern one always carries its `_meta`.
 #[derive(Debug)]
 pub(super) enum Speech {
@@ -153,11 +156,12 @@ impl Peer {
     }
 
     /// Answers a request of the server (older revisions only).
-    /// A server that asks and does not read gets no more answers than the bound on a line allows.
+    /// A server that asks and does not read gets no more answers than the bound on a line allows, and
+    /// none behind [`QUEUED_MAX`] messages.
     pub(super) fn respond(&mut self, id: IdToken<'_>, answer: Result<&str, (i64, &str)>) {
         let most = self.config.limits.line_bytes;
         if let Some(link) = &mut self.link {
-            if link.outbox.queued_bytes() > most {
+            if link.outbox.queued_bytes() > most || link.outbox.queued_messages() > QUEUED_MAX {
                 self.counters.dropped_requests = self.counters.dropped_requests.saturating_add(1);
                 return;
             }

@@ -1,6 +1,6 @@
 //! Messages on their way out, under write credit.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
 
@@ -14,6 +14,8 @@ const WRITE_BYTES_MAX: usize = 64 << 10;
 pub(crate) struct Outbox {
     queued: Vec<u8>,
     index: VecDeque<Queued>,
+    /// The requests among them.
+    requests: BTreeSet<u64>,
     spare: Vec<u8>,
     outstanding: bool,
 }
@@ -33,10 +35,14 @@ impl Outbox {
         encode(&mut self.queued);
         let len = self.queued.len().saturating_sub(before);
         self.index.push_back(Queued { request, len });
+        self.requests.extend(request);
     }
 
     /// Takes a request out again; `false` when it has been handed to a write.
     pub(crate) fn withdraw(&mut self, request: u64) -> bool {
+        if !self.requests.remove(&request) {
+            return false;
+        }
         let mut start = 0_usize;
         for (position, entry) in self.index.iter().enumerate() {
             let end = start.saturating_add(entry.len);
@@ -52,9 +58,7 @@ impl Outbox {
 
     /// Whether a request waits here: it has provably not been written.
     pub(crate) fn holds(&self, request: u64) -> bool {
-        self.index
-            .iter()
-            .any(|entry| entry.request == Some(request))
+        self.requests.contains(&request)
     }
 
     /// The next buffer to write, when there is one and no other write is outstanding.
@@ -65,6 +69,7 @@ impl Outbox {
         self.outstanding = true;
         if self.queued.len() <= WRITE_BYTES_MAX {
             self.index.clear();
+            self.requests.clear();
             return Some(mem::replace(&mut self.queued, mem::take(&mut self.spare)));
         }
         let mut end = 0_usize;
@@ -74,6 +79,9 @@ impl Outbox {
                 break;
             }
             end = next;
+            if let Some(request) = entry.request {
+                self.requests.remove(&request);
+            }
             self.index.pop_front();
         }
         let rest = self.queued.split_off(end.min(self.queued.len()));
@@ -87,6 +95,11 @@ impl Outbox {
             spent.clear();
             self.spare = spent;
         }
+    }
+
+    /// Messages that wait here.
+    pub(crate) fn queued_messages(&self) -> usize {
+        self.index.len()
     }
 
     /// Bytes that wait here.

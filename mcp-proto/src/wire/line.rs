@@ -240,7 +240,11 @@ impl Lines<'_> {
     /// Joins the end of a line to the beginning in the buffer, which is taken out of it. Of an
     /// over-long line only as much is copied as is needed to report it.
     fn join(&mut self, line: &[u8]) -> (usize, usize) {
-        let room = (self.buffer.limit_bytes.max(PREFIX_BYTES) + 2)
+        let room = self
+            .buffer
+            .limit_bytes
+            .max(PREFIX_BYTES)
+            .saturating_add(2)
             .saturating_sub(self.buffer.pending().len());
         self.buffer.append(line.get(..room).unwrap_or(line));
         let span = (self.buffer.start, self.buffer.buffer.len());

@@ -203,9 +203,12 @@ fn descriptors<T: Entry>(out: &mut Vec<u8>, key: &str, list: &[Listed<T>]) {
 }
 
 fn renamed(out: &mut Vec<u8>, key: &str, name: &str, descriptor: &Json) {
+    // A member that stands twice: which of the two is meant is not for us to say.
+    let Ok(members) = descriptor.view::<Members<'_>>() else {
+        push_single_line(out, descriptor.as_str());
+        return;
+    };
     let mut object = ObjectWriter::new(out);
-    // A descriptor was read as an object before, so there are members.
-    let members = descriptor.view::<Members<'_>>().unwrap_or_default();
     for (member, value) in members.iter() {
         if member == key {
             object.string(member, name);
@@ -275,5 +278,13 @@ mod tests {
         renamed(&mut out, "name", "p/a", &descriptor.unwrap());
         let expected = r#"{"x":[1.0, 1e2],"name":"p/a","inputSchema":{"name":1}}"#;
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_descriptor_that_cannot_be_renamed_is_not_lost() {
+        let text = r#"{"name":"a","x":1,"x":2}"#;
+        let mut out = Vec::new();
+        renamed(&mut out, "name", "p/a", &Json::parse(text).unwrap());
+        assert_eq!(String::from_utf8(out).unwrap(), text);
     }
 }

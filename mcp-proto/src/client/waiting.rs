@@ -1,0 +1,84 @@
+//! Operations that wait until it is known where they go.
+
+use alloc::boxed::Box;
+
+use super::{Client, Entry};
+use crate::ids::{OperationId, PeerId};
+use crate::operation::{Operation, Outcome};
+use crate::peer::Peer;
+
+/// What an operation waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// That its peer has settled, or every peer.
+    Settled,
+    /// That no peer reads its manifest any more.
+    Listed,
+}
+
+impl Client {
+    /// Keeps an operation until it is known where it goes.
+    pub(super) fn postpone(
+        &mut self,
+        id: OperationId,
+        operation: Operation,
+        call_index: Option<u64>,
+        until: Until,
+    ) {
+        self.unsettled.push(id);
+        let operation = Box::new(operation);
+        self.entries.insert(
+            id,
+            Entry::Unsettled {
+                operation,
+                call_index,
+                until,
+            },
+        );
+    }
+
+    pub(super) fn peer_is_settled(&self, peer: PeerId) -> bool {
+        self.peers.get(peer.index()).is_none_or(Peer::is_settled)
+    }
+
+    /// Hands out, in their order, the operations that wait and need not any longer: those of one peer
+    /// when it has settled, the others when all have.
+    pub(super) fn route_unsettled(&mut self) {
+        for id in core::mem::take(&mut self.unsettled) {
+            // It was cancelled meanwhile.
+            let Some(Entry::Unsettled {
+                operation, until, ..
+            }) = self.entries.get(&id)
+            else {
+                continue;
+            };
+            let named = operation.peer.as_ref();
+            let peer = named.and_then(|name| self.by_name.get(name).copied());
+            let is_due = match (*until, peer) {
+                (Until::Settled, Some(peer)) => self.peer_is_settled(peer),
+                (Until::Settled, None) => self.is_settled(),
+                (Until::Listed, _) => !self.peers.iter().any(Peer::is_listing),
+            };
+            if !is_due {
+                self.unsettled.push(id);
+                continue;
+            }
+            let Some(Entry::Unsettled {
+                operation,
+                call_index,
+                ..
+            }) = self.entries.remove(&id)
+            else {
+                continue;
+            };
+            let routed = match peer {
+                Some(peer) => self.hand_over(id, peer, *operation, call_index, self.now),
+                None if self.answer_with_manifests(id, &operation.request) => Ok(()),
+                None => self.route_once(id, *operation, call_index, self.now),
+            };
+            if let Err(error) = routed {
+                self.end(id, Outcome::Failed(error));
+            }
+        }
+    }
+}
