@@ -45,13 +45,21 @@ const SHORTEST_SECRET_BYTES: usize = 4;
 /// Shorter words within a secret are none by themselves: `Bearer`.
 const SHORTEST_PART_BYTES: usize = 8;
 
+/// Longer texts are not ours: what this client cuts short is shorter.
+const LONGEST_CUT_BYTES: usize = 16 << 10;
+/// No excerpt is longer, so no more of a secret's beginning stands in one.
+const LONGEST_BEGINNING_BYTES: usize = 400;
+
 /// Replaces a secret by `***`, and its beginning where `…` has cut it short.
 fn strike_out(mut text: String, secret: &str) -> String {
     if text.contains(secret) {
         text = text.replace(secret, "***");
     }
+    if text.len() > LONGEST_CUT_BYTES {
+        return text;
+    }
     let beginning = |text: &str| {
-        (SHORTEST_SECRET_BYTES..secret.len())
+        (SHORTEST_SECRET_BYTES..secret.len().min(LONGEST_BEGINNING_BYTES))
             .rev()
             .filter_map(|len| secret.get(..len))
             .find_map(|part| text.strip_suffix(part).map(str::len))
@@ -66,4 +74,47 @@ fn strike_out(mut text: String, secret: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::config::StdioConfig;
+
+    fn peer() -> PeerConfig {
+        let mut stdio = StdioConfig::new("server", ["--plain"]);
+        let secrets = [("A", "Bearer s3cr3t-t0ken"), ("B", "xyz"), ("C", "größe-ä")];
+        for (name, value) in secrets {
+            stdio.env.insert(name.to_string(), value.into());
+        }
+        stdio
+            .args
+            .push(Templated::expanded("-k=v4riable;", "-k=${KEY};"));
+        PeerConfig::new("srv", stdio)
+    }
+
+    #[test]
+    fn the_whole_its_parts_and_its_beginnings_are_struck_out() {
+        for (text, expected) in [
+            ("a Bearer s3cr3t-t0ken b", "a *** b"),
+            ("s3cr3t-t0ken, s3cr3t-t0ken", "***, ***"),
+            ("-k=v4riable; v4riable", "-k=***; ***"),
+            ("cut s3cr3t…", "cut ***…"),
+            ("cut größ…, cut s3cr3t-t…", "cut ***…, cut ***…"),
+            // Too little to tell; a word that is no secret; what nobody configured.
+            ("cut s3c…", "cut s3c…"),
+            ("Bearer xyz --plain", "Bearer xyz --plain"),
+        ] {
+            assert_eq!(peer().redact(text), expected);
+        }
+    }
+
+    /// A server decides how long a text is and what is in it.
+    #[test]
+    fn a_large_text_is_left_to_plain_search() {
+        let text = "Bear…".repeat(LONGEST_CUT_BYTES);
+        assert_eq!(peer().redact(&text), text);
+    }
 }
