@@ -253,11 +253,6 @@ impl State {
                 core.handle(event, now);
                 moved = true;
             };
-            // Asked first and told last: what a dead process wrote is all there to be read in between.
-            let exited = match &mut life.exit {
-                Some(exit) => exit.as_mut().poll(cx),
-                None => Poll::Pending,
-            };
             match life.write(cx) {
                 Poll::Ready(Ok(spent)) => tell(core, Event::LinkWritten { link, spent }),
                 Poll::Ready(Err(error)) => {
@@ -280,10 +275,14 @@ impl State {
                 }
             }
             if let Poll::Ready(count) = read(&mut life.errors, chunk, cx) {
-                let bytes = chunk.get(..count).unwrap_or_default();
-                tell(core, Event::LinkStderr { link, bytes });
+                match chunk.get(..count) {
+                    None | Some([]) => tell(core, Event::LinkStderrEnded { link }),
+                    Some(bytes) => tell(core, Event::LinkStderr { link, bytes }),
+                }
             }
-            if let Poll::Ready(status) = exited {
+            if let Some(exit) = &mut life.exit
+                && let Poll::Ready(status) = exit.as_mut().poll(cx)
+            {
                 life.exit = None;
                 let exit = exit_of(status.ok());
                 tell(core, Event::LinkExited { link, exit });

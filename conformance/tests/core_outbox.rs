@@ -179,6 +179,7 @@ fn the_loss_tells_written_from_unwritten() {
     hand.echo();
     hand.echo();
     hand.tell(Event::LinkEnded { link: LINK });
+    hand.tell(Event::LinkStderrEnded { link: LINK });
     hand.tell(Event::LinkExited {
         link: LINK,
         exit: Exit::Code(1),
@@ -193,6 +194,37 @@ fn the_loss_tells_written_from_unwritten() {
         .collect();
     assert_eq!(rans, [Ran::Maybe, Ran::No]);
     assert_eq!(hand.last_error(), Some((ErrorKind::Closed, Ran::No)));
+}
+
+/// R100, R90: what a dead server said last is quoted, also when it comes after the exit; but a pipe that
+/// somebody else holds open is not waited for longer than a moment.
+#[test]
+fn last_words_are_awaited_but_not_for_long() {
+    for ends in [true, false] {
+        let mut hand = Hand::modern();
+        hand.echo();
+        hand.tell(Event::LinkEnded { link: LINK });
+        hand.tell(Event::LinkExited {
+            link: LINK,
+            exit: Exit::Code(1),
+        });
+        assert!(hand.ended.is_empty());
+        hand.tell(Event::LinkStderr {
+            link: LINK,
+            bytes: b"out of cheese\n",
+        });
+        if ends {
+            hand.tell(Event::LinkStderrEnded { link: LINK });
+        } else {
+            let due = hand.client.poll_timeout().unwrap().since(hand.now);
+            assert!(due <= Duration::from_millis(100), "{due:?}");
+            hand.wait(due);
+        }
+        let Outcome::Failed(error) = &hand.ended[0].outcome else {
+            panic!("{:?}", hand.ended);
+        };
+        assert!(error.to_string().contains("out of cheese"), "{error}");
+    }
 }
 
 /// R90: one sign of the end is acted upon in time, however many operations there are.

@@ -14,21 +14,19 @@ use std::time::Duration;
 
 use mcp_proto::error::Cause;
 use mcp_proto::{
-    Action, Ended, Error, Event, Exit, Inbox, Instant, IoFailure, LinkId, LinkTarget, Operation,
-    OperationId,
+    Action, Ended, Error, Event, Exit, Inbox, Instant, IoFailure, KILL_GRACE, LinkId, LinkTarget,
+    Operation, OperationId,
 };
 
 use crate::sys::{self, Fd, Link, Pair, Waker};
 
 /// In whose name those wait who wait for the client itself; the core numbers its operations from 1.
 const CLIENT: OperationId = OperationId::new(0);
-/// How long nobody must have led before the keeper does. Shorter, and it would get in the way of calls
+/// How long nobody must have led before the keeper does: about threads, and nothing that a server notices. Shorter, and it would get in the way of calls
 /// that follow each other; longer, and an idle client would be late with its deadlines.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// A pipe's usual capacity: one read then takes all that a process left behind when it ended.
 const READ_BYTES: usize = 64 * 1024;
-/// How long killed processes may take to disappear before the client stops waiting for it.
-const REAP_LIMIT: Duration = Duration::from_secs(1);
 
 /// How the process of a link ended.
 pub(crate) type LinkExit = (LinkId, Exit);
@@ -250,7 +248,7 @@ impl Shared {
         self.keeper.notify_all();
         let (_, exits) = std::mem::replace(&mut state.exits, mpsc::channel());
         drop(state);
-        while exits.recv_timeout(REAP_LIMIT).is_ok() {}
+        while exits.recv_timeout(KILL_GRACE).is_ok() {}
     }
 
     pub(crate) fn lock(&self) -> Held<'_> {
@@ -275,7 +273,7 @@ impl Shared {
         for ((link, half, _), _) in watches.iter().zip(ready).filter(|(_, ready)| *ready) {
             state.attend(*link, *half);
         }
-        // After the reads: what a process said before it ended comes before its end.
+        // After the reads, so that of what is ready at once the end comes last.
         if raised {
             self.waker.lower();
             while let Ok((link, exit)) = state.exits.1.try_recv() {
@@ -427,7 +425,8 @@ impl State {
             return;
         };
         let event = match (open.read(half, &mut self.buffer), half) {
-            (Some([]), _) | (None, Half::Errors) => return,
+            (Some([]), _) => return,
+            (None, Half::Errors) => Event::LinkStderrEnded { link },
             (Some(bytes), Half::Errors) => Event::LinkStderr { link, bytes },
             (Some(bytes), _) => Event::LinkData { link, bytes },
             (None, _) => Event::LinkEnded { link },

@@ -2,22 +2,20 @@
 //! and know nothing about what the bytes mean.
 //!
 //! A link has a task that reads, one that writes what could not be written at once, and for a process
-//! one more: it drains standard error and waits for the exit. All end when the link is released.
+//! two more: one drains standard error, one waits for the exit. All end when the link is released.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::take;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use mcp_proto::{Action, Event, Exit, IoFailure, LinkId, LinkTarget};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use crate::process::{self, Process, Started};
 
@@ -25,8 +23,6 @@ use crate::process::{self, Process, Started};
 const OUTPUT_BYTES: usize = 64 * 1024;
 /// Room for one read of standard error.
 const STDERR_BYTES: usize = 4 * 1024;
-/// How long standard error may stay open after the exit before that is reported.
-const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// A byte stream that the application supplies.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -165,8 +161,9 @@ impl Links {
         match started {
             Ok((process, stdin, stdout, stderr)) => {
                 link.connect(id, stdout, stdin, host, &self.runtime);
-                let end = watch(host.clone(), id, stderr, process.watch());
-                link.tasks.spawn_on(end, &self.runtime);
+                let (tasks, runtime) = (&mut link.tasks, &self.runtime);
+                tasks.spawn_on(read_stderr(host.clone(), id, stderr), runtime);
+                tasks.spawn_on(watch(host.clone(), id, process.watch()), runtime);
                 link.process = Some(process);
                 Some(Event::LinkOpened { link: id })
             }
@@ -283,31 +280,8 @@ async fn read_output<H: Host>(host: Arc<H>, link: LinkId, mut output: impl Async
     host.report(Event::LinkEnded { link });
 }
 
-/// Reads standard error to its end, and reports the exit after what the process wrote before it. Nothing
-/// is paused: a full pipe blocks the server.
-async fn watch<H: Host>(
-    host: Arc<H>,
-    link: LinkId,
-    stderr: impl AsyncRead + Unpin,
-    exit: impl Future<Output = Exit>,
-) {
-    let mut errors = pin!(read_stderr(&host, link, stderr));
-    let mut exit = pin!(exit);
-    let mut silent = false;
-    let exit = poll_fn(|cx| {
-        silent = silent || errors.as_mut().poll(cx).is_ready();
-        exit.as_mut().poll(cx)
-    })
-    .await;
-    // Its last words are in the pipe; others may hold that open for ever.
-    silent = silent || timeout(LAST_WORDS, &mut errors).await.is_ok();
-    host.report(Event::LinkExited { link, exit });
-    if !silent {
-        errors.await;
-    }
-}
-
-async fn read_stderr<H: Host>(host: &Arc<H>, link: LinkId, mut stderr: impl AsyncRead + Unpin) {
+/// Reads standard error to its end. Nothing is paused: a full pipe blocks the server.
+async fn read_stderr<H: Host>(host: Arc<H>, link: LinkId, mut stderr: impl AsyncRead + Unpin) {
     let mut buffer = vec![0; STDERR_BYTES];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         host.report(Event::LinkStderr {
@@ -315,6 +289,13 @@ async fn read_stderr<H: Host>(host: &Arc<H>, link: LinkId, mut stderr: impl Asyn
             bytes: &buffer[..count],
         });
     }
+    host.report(Event::LinkStderrEnded { link });
+}
+
+/// Reports the exit of a process.
+async fn watch<H: Host>(host: Arc<H>, link: LinkId, exit: impl Future<Output = Exit>) {
+    let exit = exit.await;
+    host.report(Event::LinkExited { link, exit });
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -40,6 +40,12 @@ pub enum Event<'a> {
         /// The bytes; the core keeps a bounded tail.
         bytes: &'a [u8],
     },
+    /// Standard error ended, or reading it failed; no [`LinkStderr`](Event::LinkStderr) follows. A host that
+    /// cannot tell leaves this out: the core then waits a moment longer for a dead server's last words.
+    LinkStderrEnded {
+        /// Which link.
+        link: LinkId,
+    },
     /// All bytes of the one outstanding [`Write`](crate::Action::Write) are with the operating system.
     LinkWritten {
         /// Which link has its write credit back.
@@ -61,9 +67,8 @@ pub enum Event<'a> {
     },
     /// The process is gone. For a stream without a process the driver never reports this.
     ///
-    /// Report the standard error that is there before: the errors that follow quote its last line, and
-    /// it usually says why. A dead process's words are all in the pipe, so one read without waiting is
-    /// enough; the pipe need not have ended, because a grandchild may hold it.
+    /// What it still has in its pipes is reported as usual, before or after: the core waits for the ends of
+    /// both, but not for long, because a grandchild may hold them open.
     LinkExited {
         /// Which link.
         link: LinkId,

@@ -42,6 +42,7 @@ pub mod secret;
 mod stdio;
 pub mod time;
 pub mod types;
+mod unread;
 pub mod version;
 pub mod violation;
 pub mod wire;
@@ -63,6 +64,7 @@ pub use operation::{
 pub use peer::{Diagnosis, Identity, Peer};
 pub use report::Report;
 pub use secret::Secret;
+pub use stdio::KILL_GRACE;
 pub use time::{Duration, Instant};
 pub use version::{Era, Version};
 pub use violation::Violation;

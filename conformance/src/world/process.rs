@@ -54,7 +54,7 @@ pub(super) enum Control {
     WriteFailed(IoFailure),
 }
 
-/// The server's output on its way to the client.
+/// The server's output, or what it says on standard error, on its way to the client.
 #[derive(Debug)]
 pub(super) enum Chunk {
     Bytes(Vec<u8>),
@@ -82,7 +82,8 @@ pub(super) struct Process {
     pub(super) control: VecDeque<Control>,
     pub(super) stdout: VecDeque<Chunk>,
     output_open: bool,
-    pub(super) stderr: VecDeque<Vec<u8>>,
+    pub(super) stderr: VecDeque<Chunk>,
+    stderr_open: bool,
     pub(super) exit: Option<Exit>,
     exited: bool,
     ignores_terminate: bool,
@@ -125,6 +126,7 @@ impl Process {
             stdout: VecDeque::new(),
             output_open: true,
             stderr: VecDeque::new(),
+            stderr_open: true,
             exit: None,
             exited: false,
             ignores_terminate: false,
@@ -232,8 +234,8 @@ impl Process {
             Fault::StopReading => self.stop_reading(Reading::Stopped),
             Fault::StderrFlood(bytes) => {
                 let line = b"warning: something is deprecated\n";
-                self.stderr
-                    .push_back(line.iter().copied().cycle().take(bytes).collect());
+                let flood = line.iter().copied().cycle().take(bytes).collect();
+                self.stderr.push_back(Chunk::Bytes(flood));
             }
         }
     }
@@ -253,12 +255,19 @@ impl Process {
         }
         if self.exited && self.holders.is_empty() {
             self.end_output();
+            self.end_stderr();
         }
     }
 
     fn end_output(&mut self) {
         if std::mem::replace(&mut self.output_open, false) {
             self.stdout.push_back(Chunk::End);
+        }
+    }
+
+    fn end_stderr(&mut self) {
+        if std::mem::replace(&mut self.stderr_open, false) {
+            self.stderr.push_back(Chunk::End);
         }
     }
 
@@ -281,7 +290,7 @@ impl Process {
                         joins = true;
                     }
                 },
-                Output::Stderr(bytes) => self.stderr.push_back(bytes),
+                Output::Stderr(bytes) => self.stderr.push_back(Chunk::Bytes(bytes)),
                 Output::Exit(code) => self.end(Exit::Code(code)),
                 Output::StopReading => self.stop_reading(Reading::Stopped),
                 Output::CloseStdin => self.stop_reading(Reading::Closed),

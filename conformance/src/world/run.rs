@@ -48,7 +48,7 @@ impl World {
             kind: mcp_proto::IoKind::Other,
             detail: "late".into(),
         };
-        let event = match choice.choose(9) {
+        let event = match choice.choose(10) {
             0 => Event::LinkEnded { link },
             1 => Event::LinkData {
                 link,
@@ -72,6 +72,7 @@ impl World {
                 link,
                 failure: failure(),
             },
+            8 => Event::LinkStderrEnded { link },
             // No time passes either.
             _ if self.client.poll_timeout().is_none_or(|due| due > self.told) => Event::TimePassed,
             _ => return,
@@ -161,13 +162,15 @@ impl World {
             },
             Lane::Input => self.let_read(link),
             Lane::Stdout => self.arrive_output(link),
-            Lane::Stderr => {
-                if let Some(bytes) = process.stderr.pop_front() {
+            Lane::Stderr => match process.stderr.pop_front() {
+                Some(Chunk::Bytes(bytes)) => {
                     let shown = format!("{} bytes of stderr", bytes.len());
                     let bytes = &bytes;
                     self.tell(Some(link), Event::LinkStderr { link, bytes }, &shown);
                 }
-            }
+                Some(Chunk::End) => self.tell(Some(link), Event::LinkStderrEnded { link }, ""),
+                None => {}
+            },
             Lane::Exit => {
                 if let Some(exit) = process.exit.take() {
                     let event = Event::LinkExited { link, exit };

@@ -28,6 +28,7 @@ enum Fact {
     Failed(IoFailure),
     Data(Vec<u8>),
     Stderr(usize),
+    StderrEnded,
     Written,
     WriteFailed(IoKind),
     Ended,
@@ -41,6 +42,7 @@ impl From<Event<'_>> for Fact {
             Event::LinkFailed { failure, .. } => Self::Failed(failure),
             Event::LinkData { bytes, .. } => Self::Data(bytes.to_vec()),
             Event::LinkStderr { bytes, .. } => Self::Stderr(bytes.len()),
+            Event::LinkStderrEnded { .. } => Self::StderrEnded,
             Event::LinkWritten { spent, .. } => {
                 assert!(spent.is_empty());
                 Self::Written
@@ -241,9 +243,9 @@ async fn bytes_pass_both_full_pipes() {
         assert_eq!(others, [Fact::Written]);
         bench.close_input();
         let exited = Fact::Exited(Exit::Code(0));
-        let rest = bench.until(|seen| seen.others.len() == 2).await;
+        let rest = bench.until(|seen| seen.others.len() == 3).await;
         assert!(
-            rest.has(Fact::Ended) && rest.has(exited),
+            rest.has(Fact::Ended) && rest.has(Fact::StderrEnded) && rest.has(exited),
             "{:?}",
             rest.others
         );
@@ -350,8 +352,8 @@ async fn an_exited_child_is_reaped_by_release_and_not_before() {
     let mut bench = Bench::new("zombie");
     bench.shell("echo $$; exit 3").await;
     let exited = Fact::Exited(Exit::Code(3));
-    let seen = bench.until(|seen| seen.others.len() == 2).await;
-    assert!(seen.has(Fact::Ended) && seen.has(exited));
+    let seen = bench.until(|seen| seen.others.len() == 3).await;
+    assert!(seen.has(Fact::Ended) && seen.has(Fact::StderrEnded) && seen.has(exited));
     let pid = String::from_utf8(seen.data).unwrap();
     let pid: u32 = pid.trim().parse().unwrap();
     assert!(fs::exists(format!("/proc/{pid}")).unwrap());

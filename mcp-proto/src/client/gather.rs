@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::waiting::Until;
 use super::{Client, Entry, names};
 use crate::catalog::Catalog;
-use crate::error::{Cause, Error, Ran};
+use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Ended, Listed, Notification, Operation, Options, Outcome, Reply, Request};
 use crate::peer::Peer;
@@ -29,7 +29,7 @@ enum Purpose {
 #[derive(Debug)]
 pub(super) struct Gathering {
     purpose: Purpose,
-    started: Instant,
+    pub(super) started: Instant,
     outstanding: usize,
     replies: Vec<(PeerId, Reply)>,
     notifications: u64,
@@ -264,28 +264,6 @@ impl Client {
         self.complete_gathering(id);
     }
 
-    /// Ends listening whose time is over.
-    pub(super) fn expire_listening(&mut self, now: Instant) {
-        while let Some((deadline, id)) = self.deadlines.first().copied()
-            && deadline <= now
-        {
-            self.deadlines.pop_first();
-            let Some(Entry::Gathering(gathering)) = self.entries.get(&id) else {
-                continue;
-            };
-            let limit = deadline.since(gathering.started);
-            let unread = self.take_notifications(id);
-            self.drop_parts(id, now);
-            self.keep_unread(id, unread);
-            let cause = Cause::Timeout {
-                awaited: String::from("end of subscriptions/listen"),
-                setting: "absoluteTimeoutMs",
-                limit,
-            };
-            self.end(id, Outcome::Failed(Error::general(cause).ran(Ran::Maybe)));
-        }
-    }
-
     fn count_part(&mut self, id: OperationId) {
         if let Some(Entry::Gathering(gathering)) = self.entries.get_mut(&id) {
             gathering.outstanding = gathering.outstanding.saturating_sub(1);
@@ -322,7 +300,7 @@ impl Client {
         match gathering.purpose {
             Purpose::Listen => {
                 let notifications = gathering.notifications;
-                self.keep_unread(id, gathering.unread);
+                self.unread.keep(id, gathering.unread);
                 self.end(id, Outcome::Complete(Reply::Listened { notifications }));
             }
             // One that failed is left out; when all did, "nothing" would be the wrong answer.

@@ -1,6 +1,7 @@
 //! Many peers: commands, routing, fan-out.
 
 mod gather;
+mod listening;
 mod names;
 mod waiting;
 
@@ -15,10 +16,11 @@ use crate::config::Pinned;
 use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
-use crate::operation::{Ended, News, Notification, Operation, Outcome, Reply, Request};
-use crate::peer::{Diagnosis, Identity, Peer, UNREAD_MAX};
+use crate::operation::{Ended, News, Operation, Outcome, Request};
+use crate::peer::{Diagnosis, Identity, Peer};
 use crate::report::Report;
 use crate::time::Instant;
+use crate::unread::Unread;
 
 use gather::Gathering;
 use names::ToolNames;
@@ -35,7 +37,7 @@ pub struct Client {
     by_name: BTreeMap<String, PeerId>,
     entries: BTreeMap<OperationId, Entry>,
     /// Notifications that were not taken when their listening operation ended; of the latest ones.
-    unread: BTreeMap<OperationId, Vec<Notification>>,
+    unread: Unread,
     /// The operations that are [`Entry::Unsettled`], oldest first.
     unsettled: Vec<OperationId>,
     /// When the listening operations end whose time is limited, soonest first.
@@ -102,7 +104,7 @@ impl Client {
                 .collect(),
             peers,
             entries: BTreeMap::new(),
-            unread: BTreeMap::new(),
+            unread: Unread::default(),
             unsettled: Vec::new(),
             deadlines: BTreeSet::new(),
             names: ToolNames::default(),
@@ -174,85 +176,12 @@ impl Client {
             Some(Entry::Unsettled { .. } | Entry::Gathering(_)) => {
                 let unread = self.take_notifications(operation);
                 self.drop_parts(operation, now);
-                self.keep_unread(operation, unread);
+                self.unread.keep(operation, unread);
                 self.end(operation, Outcome::Failed(Error::general(Cause::Cancelled)));
             }
             Some(Entry::Part { .. }) | None => {}
         }
         self.drain();
-    }
-
-    /// Ends a [`Request::Listen`] with its count. Other operations are left alone.
-    pub fn finish(&mut self, operation: OperationId, now: Instant) {
-        let now = self.clamp(now);
-        match self.entries.get_mut(&operation) {
-            Some(Entry::Direct(peer)) => {
-                let peer = *peer;
-                self.with_peer(peer, |peer| peer.finish(operation, now));
-            }
-            Some(Entry::Gathering(gathering)) if gathering.is_listening() => {
-                gathering.finish();
-                for (part, peer) in self.parts_of(operation) {
-                    self.with_peer(peer, |peer| peer.finish(part, now));
-                }
-                self.complete_gathering(operation);
-            }
-            Some(Entry::Unsettled {
-                operation: waiting, ..
-            }) if waiting.request == Request::Listen => {
-                self.end(
-                    operation,
-                    Outcome::Complete(Reply::Listened { notifications: 0 }),
-                );
-            }
-            _ => {}
-        }
-        self.drain();
-    }
-
-    /// The change notifications that wait for a listening operation, oldest first per peer; after its end,
-    /// those that came before it (of the latest few operations, until they are taken). Taking them
-    /// lets links be read again: ask [`Client::wants_read`].
-    pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
-        match self.entries.get_mut(&operation) {
-            Some(Entry::Direct(peer)) => {
-                let peer = *peer;
-                self.peer_mut(peer)
-                    .map_or_else(Vec::new, |peer| peer.take_notifications(operation))
-            }
-            Some(Entry::Gathering(gathering)) => {
-                let mut all = gathering.take_unread();
-                for (part, peer) in self.parts_of(operation) {
-                    if let Some(peer) = self.peer_mut(peer) {
-                        all.append(&mut peer.take_notifications(part));
-                    }
-                }
-                all
-            }
-            _ => self.unread.remove(&operation).unwrap_or_default(),
-        }
-    }
-
-    /// Takes from a peer what was not taken when its operation ended, for the operation of the
-    /// application that it is (a part of).
-    fn take_over_unread(&mut self, of: OperationId, operation: OperationId, peer: PeerId) {
-        let unread = self
-            .peer_mut(peer)
-            .map_or_else(Vec::new, |peer| peer.take_unread(operation));
-        match self.entries.get_mut(&of) {
-            Some(Entry::Gathering(gathering)) => gathering.keep_unread(unread),
-            _ => self.keep_unread(of, unread),
-        }
-    }
-
-    /// Keeps what was not taken when a listening operation ended.
-    pub(super) fn keep_unread(&mut self, operation: OperationId, unread: Vec<Notification>) {
-        if !unread.is_empty() {
-            self.unread.insert(operation, unread);
-            if self.unread.len() > UNREAD_MAX {
-                self.unread.pop_first();
-            }
-        }
     }
 
     /// Ends everything in bounded time: what is pending ends with [`Cause::Closed`], every link goes down
@@ -275,7 +204,7 @@ impl Client {
         for operation in own {
             let unread = self.take_notifications(operation);
             self.forget_parts(operation);
-            self.keep_unread(operation, unread);
+            self.unread.keep(operation, unread);
             self.end(operation, Outcome::Failed(Error::general(closed())));
         }
         self.peers.iter_mut().for_each(|peer| peer.close(now));
@@ -301,6 +230,7 @@ impl Client {
             | Event::LinkFailed { link, .. }
             | Event::LinkData { link, .. }
             | Event::LinkStderr { link, .. }
+            | Event::LinkStderrEnded { link }
             | Event::LinkWritten { link, .. }
             | Event::LinkWriteFailed { link, .. }
             | Event::LinkEnded { link }

@@ -1,6 +1,7 @@
 //! Open subscriptions (R91).
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
 
@@ -9,11 +10,55 @@ use super::active::{Active, Listening, Stage};
 use super::requests::Owner;
 use super::sending::Extra;
 use crate::identity::Params;
-use crate::ids::OperationId;
-use crate::operation::{Outcome, Reply, Request};
+use crate::ids::{LinkId, OperationId};
+use crate::operation::{Notification, Outcome, Reply, Request};
+use crate::time::Instant;
 use crate::types;
 
 impl Peer {
+    /// Ends a [`Request::Listen`] with its count. Other operations are ignored.
+    pub fn finish(&mut self, operation: OperationId, now: Instant) {
+        self.finish_listening(operation);
+        self.pump(now);
+        self.flush();
+    }
+
+    /// The change notifications that wait for a listening operation, oldest first; after its end, those
+    /// that came before it.
+    pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
+        match self
+            .operations
+            .get_mut(&operation)
+            .map(|active| &mut active.stage)
+        {
+            Some(Stage::Listening(listening)) => listening.take(),
+            _ => self.unread.take(operation),
+        }
+    }
+
+    /// What was not taken when a listening operation ended.
+    pub(crate) fn take_unread(&mut self, operation: OperationId) -> Vec<Notification> {
+        self.unread.take(operation)
+    }
+
+    /// Whether the link may be read. `false` while more notifications wait for the application than the
+    /// limit allows; ask again after [`Peer::take_notifications`].
+    #[must_use]
+    pub fn wants_read(&self, link: LinkId) -> bool {
+        self.link.as_ref().is_none_or(|current| current.id != link) || !self.is_flooded()
+    }
+
+    fn is_flooded(&self) -> bool {
+        self.operations.values().any(|active| match &active.stage {
+            Stage::Listening(listening) => {
+                let limits = &self.config.limits;
+                listening.queue.len() >= limits.notifications
+                    || listening.queued_bytes >= limits.line_bytes
+            }
+            _ => false,
+        })
+    }
+
     pub(super) fn start_listening(&mut self, operation: OperationId, mut active: Box<Active>) {
         let asks = self
             .session

@@ -6,6 +6,7 @@
 mod active;
 mod answers;
 mod connect;
+mod deadlines;
 mod diagnosis;
 mod identity;
 mod inbound;
@@ -31,16 +32,17 @@ use crate::identity::{CallerMeta, MetaError, TraceId};
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::manifest::Manifest;
 use crate::negotiation::Negotiation;
-use crate::operation::{Ended, News, Notification, Options, Outcome, Request};
+use crate::operation::{Ended, News, Options, Outcome, Request};
 use crate::stdio::{Link, LinkNews, Tail};
 use crate::time::Instant;
 use crate::types::{DiscoverResult, Tool};
+use crate::unread::Unread;
 use crate::violation::Fault;
 
 pub use diagnosis::{Counters, Diagnosis};
 pub use identity::Identity;
 
-use active::{Active, Stage};
+use active::Active;
 use connect::Session;
 use requests::Requests;
 use sending::Speech;
@@ -50,10 +52,6 @@ const MANIFEST: OperationId = OperationId::new(0);
 /// Bounds of what is kept of lists and reads.
 const CACHE_ENTRIES_MAX: usize = 256;
 const CACHE_BYTES_MAX: usize = 16 << 20;
-/// Of how many ended listening operations the unread notifications are kept.
-pub(crate) const UNREAD_MAX: usize = 16;
-/// How many operations are looked at for the next deadline with every message.
-const FEW: usize = 8;
 
 /// Where a peer is. The failure of a peer whose link still stands keeps its session.
 #[derive(Debug)]
@@ -100,7 +98,7 @@ pub struct Peer {
     queue: VecDeque<OperationId>,
     manifest: Manifest,
     /// Notifications that were not taken when their listening operation ended; of the latest ones.
-    unread: BTreeMap<OperationId, Vec<Notification>>,
+    unread: Unread,
     cache: ResponseCache,
     degraded: Option<Fault>,
     counters: Counters,
@@ -152,7 +150,7 @@ impl Peer {
             requests: Requests::default(),
             operations: BTreeMap::new(),
             manifest: Manifest::new(),
-            unread: BTreeMap::new(),
+            unread: Unread::default(),
             cache: ResponseCache::new(CACHE_ENTRIES_MAX, CACHE_BYTES_MAX),
             degraded: None,
             counters: Counters::default(),
@@ -312,31 +310,6 @@ impl Peer {
         self.flush();
     }
 
-    /// Ends a [`Request::Listen`] with its count. Other operations are ignored.
-    pub fn finish(&mut self, operation: OperationId, now: Instant) {
-        self.finish_listening(operation);
-        self.pump(now);
-        self.flush();
-    }
-
-    /// The change notifications that wait for a listening operation, oldest first; after its end, those
-    /// that came before it.
-    pub fn take_notifications(&mut self, operation: OperationId) -> Vec<Notification> {
-        match self
-            .operations
-            .get_mut(&operation)
-            .map(|active| &mut active.stage)
-        {
-            Some(Stage::Listening(listening)) => listening.take(),
-            _ => self.unread.remove(&operation).unwrap_or_default(),
-        }
-    }
-
-    /// What was not taken when a listening operation ended.
-    pub(crate) fn take_unread(&mut self, operation: OperationId) -> Vec<Notification> {
-        self.unread.remove(&operation).unwrap_or_default()
-    }
-
     /// Takes in a fact about one of this peer's links, or that time has passed. Infallible: what a server
     /// does wrong is data. Drain [`Peer::poll_action`] afterwards; a spurious call changes nothing.
     pub fn handle(&mut self, event: Event<'_>, now: Instant) {
@@ -346,6 +319,7 @@ impl Peer {
             Event::LinkOpened { link }
             | Event::LinkFailed { link, .. }
             | Event::LinkStderr { link, .. }
+            | Event::LinkStderrEnded { link }
             | Event::LinkWritten { link, .. }
             | Event::LinkWriteFailed { link, .. }
             | Event::LinkEnded { link }
@@ -365,24 +339,6 @@ impl Peer {
     #[must_use]
     pub const fn poll_timeout(&self) -> Option<Instant> {
         self.wake
-    }
-
-    /// Whether the link may be read. `false` while more notifications wait for the application than the
-    /// limit allows; ask again after [`Peer::take_notifications`].
-    #[must_use]
-    pub fn wants_read(&self, link: LinkId) -> bool {
-        self.link.as_ref().is_none_or(|current| current.id != link) || !self.is_flooded()
-    }
-
-    fn is_flooded(&self) -> bool {
-        self.operations.values().any(|active| match &active.stage {
-            Stage::Listening(listening) => {
-                let limits = &self.config.limits;
-                listening.queue.len() >= limits.notifications
-                    || listening.queued_bytes >= limits.line_bytes
-            }
-            _ => false,
-        })
     }
 
     /// Closes the peer in bounded time: what is pending ends with [`Cause::Closed`], the link goes down
@@ -412,23 +368,6 @@ impl Peer {
         }
     }
 
-    fn on_time(&mut self, now: Instant) {
-        if self.wake.is_none_or(|wake| now < wake) {
-            return;
-        }
-        for old in &mut self.fading {
-            let _ = old.on_time(now, &mut self.actions);
-        }
-        self.sweep();
-        if let Some(link) = &mut self.link {
-            let news = link.on_time(now, &mut self.actions);
-            self.on_link_news(news, now);
-        }
-        self.expire_negotiation(now);
-        self.expire_operations(now);
-        self.rearm();
-    }
-
     fn on_link_news(&mut self, news: LinkNews, now: Instant) {
         match news {
             LinkNews::Nothing => {}
@@ -445,47 +384,6 @@ impl Peer {
             self.last_stderr = released.stderr_lines();
         }
         self.fading.retain(|old| !old.is_released());
-    }
-
-    /// Hands out what can be written and names the next deadline.
-    fn flush(&mut self) {
-        self.flush_link();
-        // With many operations the earliest deadline is only kept as a lower bound until it passes:
-        // looking at all of them for each message would cost more than an early wake-up.
-        if self.operations.len() <= FEW || self.wake.is_none() {
-            self.rearm();
-        } else if let Some(deadline) = self.own_deadline() {
-            self.arm(deadline);
-        }
-    }
-
-    fn flush_link(&mut self) {
-        if let Some(link) = &mut self.link {
-            link.flush(&mut self.actions);
-        }
-    }
-
-    /// Sets the wake-up to the earliest of all deadlines.
-    fn rearm(&mut self) {
-        let operations = self
-            .operations
-            .values()
-            .filter_map(|active| active.clock.map(|clock| clock.deadline()));
-        self.wake = operations.chain(self.own_deadline()).min();
-    }
-
-    /// The earliest deadline that is no operation's: of links and of the negotiation.
-    fn own_deadline(&self) -> Option<Instant> {
-        let links = self.fading.iter().chain(&self.link);
-        links
-            .filter_map(Link::deadline)
-            .chain(self.negotiation_deadline())
-            .min()
-    }
-
-    /// Takes a new deadline into account.
-    fn arm(&mut self, deadline: Instant) {
-        self.wake = Some(self.wake.map_or(deadline, |wake| wake.min(deadline)));
     }
 
     fn deliver(&mut self, news: News) {

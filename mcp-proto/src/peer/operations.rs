@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::active::{Active, Clock, Sent, Stage, progress_token};
 use super::requests::Owner;
 use super::sending::Extra;
-use super::{MANIFEST, Peer, Phase, UNREAD_MAX, awaited};
+use super::{MANIFEST, Peer, Phase, awaited};
 use crate::error::{Cause, Error, Ran};
 use crate::identity::Params;
 use crate::ids::OperationId;
@@ -279,14 +279,9 @@ impl Peer {
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;
         }
-        if let Stage::Listening(listening) = &mut active.stage
-            && !listening.queue.is_empty()
-        {
+        if let Stage::Listening(listening) = &mut active.stage {
             let unread = core::mem::take(&mut listening.queue);
-            self.unread.insert(operation, unread.into());
-            if self.unread.len() > UNREAD_MAX {
-                self.unread.pop_first();
-            }
+            self.unread.keep(operation, unread.into());
         }
         if operation == MANIFEST {
             self.on_manifest_read(outcome);

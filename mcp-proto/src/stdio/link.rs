@@ -17,12 +17,17 @@ use crate::wire::LineBuffer;
 /// How long the other half of the news is awaited after the first of "output ended" and "exited", so
 /// that an error can name the exit status and the last output is read.
 const LOSS_GRACE: Duration = Duration::from_millis(300);
+/// How long the rest of a dead server's standard error is awaited: it usually says why. A dead process
+/// adds nothing, but others may hold the pipe open.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// After closing its input a server has this long to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// After being asked to end (SIGTERM) it has this long.
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
-/// After being killed, the exit is awaited this long before everything is let go.
-const KILL_GRACE: Duration = Duration::from_secs(1);
+/// After being killed, the exit of a process is awaited this long before everything is let go: what takes
+/// longer hangs in the kernel. For a driver that waits for processes which it kills by itself because
+/// nobody is left who could be told.
+pub const KILL_GRACE: Duration = Duration::from_secs(1);
 
 /// Where in its life a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +50,8 @@ enum Rung {
     InputClosed,
     Asked,
     Killed,
+    /// It has exited; only its standard error is awaited.
+    Exited,
 }
 
 /// What a fact means to the peer.
@@ -73,6 +80,7 @@ pub(crate) struct Link {
     is_process: bool,
     life: Life,
     output_ended: bool,
+    stderr_ended: bool,
     exit: Option<Exit>,
     write_failure: Option<IoFailure>,
 }
@@ -89,14 +97,16 @@ impl Link {
             link: id,
             target: Arc::clone(target),
         });
+        let is_process = matches!(**target, LinkTarget::Process(_));
         Self {
             id,
             outbox: Outbox::default(),
             framer: Some(LineBuffer::new(limits.line_bytes)),
             stderr: Tail::new(limits.stderr_tail_bytes),
-            is_process: matches!(**target, LinkTarget::Process(_)),
+            is_process,
             life: Life::Opening,
             output_ended: false,
+            stderr_ended: !is_process,
             exit: None,
             write_failure: None,
         }
@@ -164,6 +174,13 @@ impl Link {
                 self.output_ended = true;
                 self.on_fading(now, actions)
             }
+            Event::LinkStderrEnded { .. } => {
+                self.stderr_ended = true;
+                match self.exit {
+                    Some(_) => self.on_fading(now, actions),
+                    None => LinkNews::Nothing,
+                }
+            }
             Event::LinkExited { exit, .. } => {
                 self.exit = Some(exit);
                 self.on_fading(now, actions)
@@ -195,6 +212,10 @@ impl Link {
         let exited = self.exit.is_some() || !self.is_process;
         match self.life {
             Life::Opening | Life::Open | Life::Fading(_) if exited && self.output_ended => {
+                if !self.stderr_ended {
+                    self.life = Life::Fading(self.deadline_within(LAST_WORDS, now));
+                    return LinkNews::Nothing;
+                }
                 let reason = self.loss_reason();
                 self.release(actions);
                 LinkNews::Lost(reason)
@@ -205,11 +226,22 @@ impl Link {
             }
             // Nobody waits for its output any more: the exit alone is enough.
             Life::Stopping(..) if exited && (self.exit.is_some() || self.output_ended) => {
+                if !self.stderr_ended {
+                    let until = self.deadline_within(LAST_WORDS, now);
+                    self.life = Life::Stopping(Rung::Exited, until);
+                    return LinkNews::Nothing;
+                }
                 self.release(actions);
                 LinkNews::Released
             }
             Life::Fading(_) | Life::Stopping(..) | Life::Released => LinkNews::Nothing,
         }
+    }
+
+    /// So long from now, or earlier if the present deadline is.
+    fn deadline_within(&self, limit: Duration, now: Instant) -> Instant {
+        let limit = now + limit;
+        self.deadline().map_or(limit, |due| due.min(limit))
     }
 
     /// Takes what is due at `now`.
@@ -247,7 +279,7 @@ impl Link {
                 self.life = Life::Stopping(Rung::Killed, now + KILL_GRACE);
                 LinkNews::Nothing
             }
-            Rung::InputClosed | Rung::Killed => {
+            Rung::InputClosed | Rung::Killed | Rung::Exited => {
                 self.release(actions);
                 LinkNews::Released
             }

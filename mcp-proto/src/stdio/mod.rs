@@ -6,6 +6,7 @@ mod link;
 mod outbox;
 mod tail;
 
+pub use link::KILL_GRACE;
 pub(crate) use link::{Link, LinkNews};
 pub(crate) use outbox::Outbox;
 pub(crate) use tail::Tail;
