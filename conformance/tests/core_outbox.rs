@@ -1,9 +1,10 @@
-//! What waits for write credit, fact by fact (R13, R40, R42, R81).
+//! A client driven by hand, fact by fact: what waits for write credit, and what waits to be taken (R1, R13, R15,
+//! R40, R42, R81).
 
 use mcp_proto::wire::Json;
 use mcp_proto::{
     Action, Client, Config, Duration, Ended, ErrorKind, Event, Exit, Identity, Instant, LinkId,
-    News, Operation, Options, Outcome, PeerConfig, PeerId, Ran, Request,
+    News, Operation, Options, Outcome, PeerConfig, PeerId, Ran, Request, Version,
 };
 use serde_json::Value;
 
@@ -283,4 +284,51 @@ fn an_unwritten_subscription_ends_silently() {
     assert!(hand.drain().is_empty());
     assert!(hand.written().is_empty());
     assert_eq!(hand.ended.len(), 1);
+}
+
+/// R1, R91: notifications that nobody takes are bounded by their size, long before their number is.
+#[test]
+fn large_notifications_that_nobody_takes_stop_the_reading() {
+    let mut hand = Hand::modern();
+    let listen = Operation::new(Request::Listen).on("srv");
+    let listen = hand.client.submit(listen, hand.now).unwrap();
+    hand.drain();
+    hand.written();
+    let notification = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":3}},"x":"{}"}}}}"#,
+        "x".repeat(20_000)
+    );
+    let mut told = 0;
+    while hand.client.wants_read(LINK) && told < 100 {
+        hand.say(&notification);
+        told += 1;
+    }
+    assert_eq!(told, 4, "of 20 kB each, with a limit of 64 KiB");
+    assert_eq!(hand.client.take_notifications(listen).len(), 4);
+    assert!(hand.client.wants_read(LINK));
+}
+
+/// R15, R17: an answer to the handshake that comes after the server has proved to be modern installs nothing
+/// of an older session: the next call is a modern one.
+#[test]
+fn a_handshake_answered_after_modern_proof_changes_nothing() {
+    let mut hand = Hand::new(true);
+    hand.written();
+    assert_eq!(methods(&hand.wait(Duration::from_secs(10))), ["initialize"]);
+    hand.written();
+    hand.say(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+    hand.written();
+    hand.say(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}"#);
+    hand.say(r#"{"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{}}]}}"#);
+    hand.written();
+    let call = hand.echo();
+    assert_eq!(methods(&call), ["tools/call"]);
+    assert_eq!(
+        call[0]["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(
+        hand.client.report().peers[0].version,
+        Some(Version::V2026_07_28)
+    );
 }
