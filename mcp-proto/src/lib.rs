@@ -39,6 +39,7 @@ pub mod operation;
 pub mod peer;
 mod remedy;
 pub mod report;
+pub mod safety;
 pub mod secret;
 mod stdio;
 pub mod time;
@@ -64,6 +65,7 @@ pub use operation::{
 };
 pub use peer::{Diagnosis, Identity, Peer};
 pub use report::Report;
+pub use safety::RetryGate;
 pub use secret::Secret;
 pub use time::{Duration, Instant};
 pub use version::{Era, Version};

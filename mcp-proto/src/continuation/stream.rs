@@ -304,8 +304,8 @@ impl StreamContinuation {
         }
     }
 
-    /// The source failed, or could not be opened. `may_retry` is the verdict of the
-    /// retry gate on the failure (R34).
+    /// The source failed, or could not be opened. `may_retry` is what the
+    /// [retry gate](crate::safety) says of the failure (R34).
     pub fn failed(&mut self, source: Source, may_retry: bool, now: Instant) {
         if !self.concerns(source, now) {
             return;
