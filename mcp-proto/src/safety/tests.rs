@@ -197,6 +197,11 @@ proptest! {
                     if open.is_some() { prop_assert_eq!(ruling == Some(Ruling::Retry), retry); }
                     ruling
                 }
+                // Most facts ask nothing.
+                _ if retry => {
+                    let asking = Facts::new(Failure::Timeout, RequestKind::Effectful);
+                    Some(gate.failed(Facts { decision: Decision::CanAsk, ..asking }))
+                }
                 _ => Some(gate.failed(facts)),
             };
             match ruling {
