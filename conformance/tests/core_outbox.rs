@@ -26,6 +26,7 @@ impl Hand {
         let mut peer = PeerConfig::stdio("srv", "srv", Vec::<String>::new());
         peer.allow_legacy = allow_legacy;
         peer.limits.line_bytes = 1 << 16;
+        peer.restart.max_attempts = 0;
         let config = Config::new(vec![peer]).pin(
             &mut |name| (name == "PATH").then(|| "/bin".into()),
             &mut |_| Some("/bin/srv".into()),

@@ -10,7 +10,10 @@ use world_support::*;
 /// R90: everything in flight fails at once, as possibly executed; what was not written was not.
 #[test]
 fn a_killed_server_fails_what_is_in_flight() {
-    let mut world = modern(r#"[{"on":"tools/call"},{"stderr":"Segmentation fault\n"}]"#);
+    let mut world = modern_with(
+        |peer| peer.restart.max_attempts = 0,
+        r#"[{"on":"tools/call"},{"stderr":"Segmentation fault\n"}]"#,
+    );
     settle(&mut world);
     let call = world.submit(echo()).unwrap();
     let listen = world
@@ -35,7 +38,10 @@ fn a_killed_server_fails_what_is_in_flight() {
 #[test]
 fn one_sign_of_the_end_is_enough() {
     for fault in [Fault::CloseOutput, Fault::ExitOnly, Fault::CloseInput] {
-        let mut world = modern(r#"[{"on":"server/never"}]"#);
+        let mut world = modern_with(
+            |peer| peer.restart.max_attempts = 0,
+            r#"[{"on":"server/never"}]"#,
+        );
         settle(&mut world);
         let slow = Operation::new(Request::Listen).on("srv");
         let calls: Vec<_> = (0..20)

@@ -37,6 +37,7 @@ pub mod nearest;
 pub mod negotiation;
 pub mod operation;
 pub mod peer;
+pub mod recovery;
 mod remedy;
 pub mod report;
 pub mod safety;

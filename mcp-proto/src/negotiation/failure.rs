@@ -209,6 +209,9 @@ impl Failure {
 
 /// What to change so that the handshake is tried.
 fn fallback_remedy(policy: &Policy) -> String {
+    if policy.proved_modern {
+        return "start the client anew if the server was replaced by an older one meanwhile".into();
+    }
     let mut steps = Vec::new();
     if !policy.allow_legacy {
         steps.push("set allowLegacy: true");

@@ -351,6 +351,7 @@ impl Negotiation {
     fn ambiguous(&mut self, why: Ambiguity) {
         let may_fall_back = self.policy.era == EraSetting::Auto
             && self.policy.allow_legacy
+            && !self.policy.proved_modern
             && self.policy.legacy_available;
         if may_fall_back {
             return self.fall_back(&why);
@@ -358,8 +359,10 @@ impl Negotiation {
         let evidence = self.log.summary();
         self.fail(match why {
             Ambiguity::Answer => Failure::not_allowed(evidence, &self.policy, false),
-            // With `era: "modern"` a silent server is late, not in doubt.
-            Ambiguity::Timeout(expired) if self.policy.era == EraSetting::Modern => {
+            // With `era: "modern"`, or one that was modern before, a silent server is late, not in doubt.
+            Ambiguity::Timeout(expired)
+                if self.policy.proved_modern || self.policy.era == EraSetting::Modern =>
+            {
                 Failure::timeout(expired)
             }
             Ambiguity::Timeout(_) => Failure::not_allowed(evidence, &self.policy, true),

@@ -71,6 +71,10 @@ pub struct Policy {
     pub era: EraSetting,
     /// Whether the peer is allow-listed for older revisions. Default false.
     pub allow_legacy: bool,
+    /// Whether the same command proved to be a modern server earlier in this run. Then no handshake is sent
+    /// to a later life of it: a modern server that hangs or dies must not be talked down to an older
+    /// revision (R13, R16). Default false.
+    pub proved_modern: bool,
     /// Whether there is any older revision to fall back to: `legacyVersions` is not empty and this
     /// build has the handshake. Default true.
     pub legacy_available: bool,
@@ -92,6 +96,7 @@ impl Default for Policy {
         Self {
             era: EraSetting::Auto,
             allow_legacy: false,
+            proved_modern: false,
             legacy_available: true,
             probe_timeout: DEFAULT_TIMEOUT,
             handshake_timeout: DEFAULT_TIMEOUT,

@@ -32,6 +32,8 @@ pub(super) struct Active {
     pub(super) version_retried: bool,
     /// How often the manifest was read for it.
     pub(super) refreshes: u8,
+    /// How often it was sent again after the link was lost.
+    pub(super) retries: u32,
     /// The last progress that was reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
 }
@@ -207,6 +209,7 @@ impl Active {
             ticket: None,
             version_retried: false,
             refreshes: 0,
+            retries: 0,
             progress: None,
         }
     }

@@ -52,10 +52,11 @@ impl Session {
 }
 
 /// What the configuration says about eras.
-pub(super) fn policy(config: &PeerConfig) -> Policy {
+pub(super) fn policy(config: &PeerConfig, proved_modern: bool) -> Policy {
     Policy {
         era: config.era,
         allow_legacy: config.allow_legacy,
+        proved_modern,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
         // A probe may be cut short for servers that never answer one; a handshake is a request like
@@ -74,14 +75,23 @@ impl Peer {
         if !matches!(self.phase, Phase::Idle) {
             return;
         }
+        self.start_connecting(now);
+    }
+
+    /// Starts anew. Nothing of an earlier life is known of this one (R16), but its manifest stays in force
+    /// until there is another.
+    pub(super) fn start_connecting(&mut self, now: Instant) {
         self.phase = Phase::Connecting;
-        self.negotiation = Negotiation::new(policy(&self.config));
+        self.negotiation = Negotiation::new(policy(&self.config, self.proved_modern));
+        (self.handshake, self.handshaken) = (None, None);
+        (self.discovered, self.session) = (None, None);
         if let Err(error) = self.open_link() {
             self.fail(error, now);
             return;
         }
         self.negotiation.handle(negotiation::Event::Started, now);
         self.drive_negotiation(now);
+        self.pump(now);
         self.flush();
     }
 
@@ -149,7 +159,7 @@ impl Peer {
         self.last_stderr = self.link.as_ref().map_or_else(Vec::new, Link::stderr_lines);
         let detail = self.with_last_words(reason);
         if !self.is_negotiating() {
-            self.end_all(|| Cause::Closed {
+            self.interrupt_all(&Cause::Closed {
                 detail: detail.clone(),
             });
         }
@@ -168,10 +178,36 @@ impl Peer {
         if matches!(self.phase, Phase::Closing) {
             return;
         }
-        let error = self.error(Cause::Closed {
-            detail: detail.clone(),
-        });
-        self.phase = Phase::Failed(error);
+        let error = self.error(Cause::Closed { detail });
+        self.give_up_or_restart(error, now);
+    }
+
+    /// Whether a peer that is lost is started again: not one that never was well, and not a stream, which
+    /// can be taken only once.
+    pub(super) fn restarts(&self) -> bool {
+        self.was_ready
+            && self.config.restart.max_attempts > 0
+            && matches!(self.config.transport, Transport::Stdio(_))
+            && !matches!(self.phase, Phase::Closing)
+    }
+
+    /// The peer cannot be used, now or any more. While it may come back, what has not been sent waits.
+    fn give_up_or_restart(&mut self, error: Error, now: Instant) {
+        let restarts = self.restarts() && self.recovery.lost(now).is_some();
+        if restarts {
+            self.phase = Phase::Restarting(error);
+        } else {
+            self.end_all(|| error.cause.clone());
+            self.phase = Phase::Failed(error);
+        }
+        self.settle();
+        self.rearm();
+    }
+
+    /// Nobody needs to wait for the peer to connect any longer.
+    pub(super) fn settle(&mut self) {
+        self.has_settled = true;
+        self.just_settled = true;
         self.deliver(News::PeerChanged { peer: self.id });
     }
 
@@ -349,6 +385,7 @@ impl Peer {
                 let Some(discovered) = self.discovered.take() else {
                     return;
                 };
+                self.proved_modern = true;
                 self.adopt(version);
                 if let Some((_, method)) = self.early_requests.first() {
                     let method = printable(method.as_bytes(), 80);
@@ -393,9 +430,7 @@ impl Peer {
 
     /// The peer cannot be used: its link goes, what waits for it ends.
     pub(super) fn fail(&mut self, error: Error, now: Instant) {
-        self.end_all(|| error.cause.clone());
-        self.phase = Phase::Failed(error);
+        self.give_up_or_restart(error, now);
         self.retire_link(now);
-        self.deliver(News::PeerChanged { peer: self.id });
     }
 }

@@ -21,6 +21,9 @@ impl Peer {
             self.on_link_news(news, now);
         }
         self.expire_negotiation(now);
+        if self.recovery.begin(now) {
+            self.start_connecting(now);
+        }
         self.expire_operations(now);
         self.rearm();
     }
@@ -52,12 +55,13 @@ impl Peer {
         self.wake = operations.chain(self.own_deadline()).min();
     }
 
-    /// The earliest deadline that is no operation's: of links and of the negotiation.
+    /// The earliest deadline that is no operation's: of links, of the negotiation and of the next start.
     fn own_deadline(&self) -> Option<Instant> {
         let links = self.fading.iter().chain(&self.link);
         links
             .filter_map(Link::deadline)
             .chain(self.negotiation_deadline())
+            .chain(self.recovery.due())
             .min()
     }
 

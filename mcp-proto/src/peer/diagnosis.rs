@@ -28,6 +28,8 @@ pub struct Counters {
     /// Requests of the server that were not answered: it does not read what is written, or it sent too
     /// much before it was known what is spoken.
     pub dropped_requests: u64,
+    /// Requests that were sent again for the same operation.
+    pub retries: u64,
     /// Processes started (or streams taken).
     pub starts: u64,
     /// Bytes received on standard output.
@@ -60,7 +62,7 @@ impl Peer {
     pub fn report(&self) -> PeerReport {
         let state = match &self.phase {
             Phase::Ready => PeerState::Ready,
-            Phase::Failed(_) => PeerState::Failed,
+            Phase::Failed(_) | Phase::Restarting(_) => PeerState::Failed,
             Phase::Closing => PeerState::Closed,
             Phase::Idle | Phase::Connecting | Phase::Listing => PeerState::Connecting,
         };
@@ -82,7 +84,7 @@ impl Peer {
         report
             .notes
             .extend(self.manifest.rejected().iter().map(ToString::to_string));
-        if let Phase::Failed(error) = &self.phase {
+        if let Phase::Failed(error) | Phase::Restarting(error) = &self.phase {
             report.failure = Some(error.into());
         }
         report

@@ -64,7 +64,11 @@ impl Peer {
             .session
             .as_ref()
             .is_some_and(|session| session.dialect.listen);
-        let mut listening = Listening::default();
+        // Opened again after the link was lost, it goes on where it was.
+        let mut listening = match core::mem::replace(&mut active.stage, Stage::Queued) {
+            Stage::Listening(listening) => listening,
+            _ => Listening::default(),
+        };
         if asks {
             let params = Params::build(|object| {
                 let mut filter = object.object("notifications");

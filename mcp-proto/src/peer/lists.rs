@@ -210,7 +210,7 @@ impl Peer {
         // A peer whose first listing failed is well again, whoever asked for this one.
         if matches!(self.phase, Phase::Failed(_)) {
             self.phase = Phase::Ready;
-            self.deliver(News::PeerChanged { peer: self.id });
+            self.settle();
         }
         let bare: Vec<&str> = self
             .manifest

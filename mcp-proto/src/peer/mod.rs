@@ -14,6 +14,7 @@ mod listening;
 mod lists;
 mod operations;
 mod requests;
+mod retries;
 mod secrets;
 mod sending;
 
@@ -33,6 +34,7 @@ use crate::ids::{LinkId, OperationId, PeerId};
 use crate::manifest::Manifest;
 use crate::negotiation::Negotiation;
 use crate::operation::{Ended, News, Options, Outcome, Request};
+use crate::recovery::Recovery;
 use crate::stdio::{Link, LinkNews, Tail};
 use crate::time::Instant;
 use crate::types::{DiscoverResult, Tool};
@@ -66,6 +68,8 @@ enum Phase {
     Ready,
     /// Settled, and not well.
     Failed(Error),
+    /// Settled, and lost; [`Recovery`] says when it is started again.
+    Restarting(Error),
     /// Being closed, or closed.
     Closing,
 }
@@ -79,6 +83,13 @@ pub struct Peer {
     identity: Arc<Identity>,
     trace_id: TraceId,
     phase: Phase,
+    /// It was ready or has failed at least once: from then on nobody waits for it to connect.
+    has_settled: bool,
+    /// It was ready at least once: from then on it is brought back when it is lost.
+    was_ready: bool,
+    /// It spoke a modern revision in an earlier life, or does in this one.
+    proved_modern: bool,
+    recovery: Recovery,
     link: Option<Link>,
     /// Links on the shutdown ladder whose place has been taken, or not.
     fading: Vec<Link>,
@@ -127,12 +138,16 @@ impl Peer {
     ) -> Self {
         let (config, target) = (Arc::new(peer.config), peer.target);
         let trace_id = sending::trace_id(&config, run_root);
-        let negotiation = Negotiation::new(connect::policy(&config));
+        let negotiation = Negotiation::new(connect::policy(&config, false));
         let noise = Tail::new(config.limits.noise_tail_bytes);
         Self {
             id,
             trace_id,
             phase: Phase::Idle,
+            has_settled: false,
+            was_ready: false,
+            proved_modern: false,
+            recovery: Recovery::new(config.restart, trace_id.entropy(), &*config.name),
             link: None,
             fading: Vec::new(),
             serial: 0,
@@ -184,10 +199,11 @@ impl Peer {
         &self.config
     }
 
-    /// Whether handshake and first manifest are in, or have failed.
+    /// Whether handshake and first manifest are in, or have failed. A peer that is lost later and started
+    /// again stays settled.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
-        matches!(self.phase, Phase::Ready | Phase::Failed(_) | Phase::Closing)
+        self.has_settled || matches!(self.phase, Phase::Closing)
     }
 
     /// Whether the peer is settled and well.
@@ -348,6 +364,7 @@ impl Peer {
             return;
         }
         self.phase = Phase::Closing;
+        self.recovery.stop();
         self.end_all(|| Cause::Closed {
             detail: String::from("the client was closed"),
         });

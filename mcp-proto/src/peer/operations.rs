@@ -12,7 +12,7 @@ use super::{MANIFEST, Peer, Phase, awaited};
 use crate::error::{Cause, Error, Ran};
 use crate::identity::Params;
 use crate::ids::OperationId;
-use crate::operation::{News, Options, Outcome, Reply, Request, ToolCall};
+use crate::operation::{Options, Outcome, Reply, Request, ToolCall};
 use crate::time::Instant;
 use crate::wire::{Json, ObjectWriter};
 
@@ -90,6 +90,10 @@ impl Peer {
     /// Starts what waits, in order, as far as there are places.
     pub(super) fn pump(&mut self, now: Instant) {
         if core::mem::take(&mut self.just_settled) {
+            if matches!(self.phase, Phase::Ready) {
+                self.was_ready = true;
+                self.recovery.recovered(now);
+            }
             for operation in self.queue.clone() {
                 if let Some(mut active) = self.operations.remove(&operation) {
                     self.start_clock(&mut active, now);
@@ -308,9 +312,11 @@ impl Peer {
                     self.end_with_error(operation, error.clone().ran(Ran::No));
                 }
                 // A good manifest from before is kept (R20).
-                if !self.manifest.is_known() {
-                    self.phase = Phase::Failed(error);
-                }
+                self.phase = if self.manifest.is_known() {
+                    Phase::Ready
+                } else {
+                    Phase::Failed(error)
+                };
             }
             None => {
                 self.phase = Phase::Ready;
@@ -319,8 +325,7 @@ impl Peer {
                 }
             }
         }
-        self.just_settled = true;
-        self.deliver(News::PeerChanged { peer: self.id });
+        self.settle();
     }
 
     /// Ends an operation early: its request is taken back or cancelled.
