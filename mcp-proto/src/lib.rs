@@ -55,7 +55,7 @@ pub use answer::{Answer, CallOutcome};
 pub use catalog::Catalog;
 pub use client::Client;
 pub use config::{Config, PeerConfig};
-pub use continuation::{StreamChunk, StreamContinuation};
+pub use continuation::{Continuation, InputRounds, StreamChunk, StreamContinuation};
 pub use error::{Error, ErrorKind, Ran};
 pub use event::{Event, Exit, IoFailure, IoKind};
 pub use ids::{LinkId, OperationId, PeerId};

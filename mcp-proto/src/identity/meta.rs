@@ -133,6 +133,12 @@ impl CallerMeta {
         })
     }
 
+    /// The object.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        ["{", &*self.members, "}"].concat()
+    }
+
     pub(super) fn members(&self) -> &str {
         &self.members
     }
@@ -185,6 +191,15 @@ impl Params {
     pub fn with(self, name: &str, value: &Json) -> Self {
         match open(&self.text, "params") {
             Ok(members) if name != "_meta" => Self::rebuild(&members, name, Some(value)),
+            _ => self,
+        }
+    }
+
+    /// The same params without a member.
+    #[must_use]
+    pub fn without(self, name: &str) -> Self {
+        match open(&self.text, "params") {
+            Ok(members) if members.get(name).is_some() => Self::rebuild(&members, name, None),
             _ => self,
         }
     }

@@ -88,6 +88,33 @@ impl TraceContext {
         }
     }
 
+    /// The same keys again, from [`traceparent`](Self::traceparent) and [`call_index`](Self::call_index),
+    /// so that a retry in another process keeps them (R7). `None` when the text is none that this client
+    /// writes.
+    #[must_use]
+    pub fn restore(traceparent: &str, call_index: Option<u64>) -> Option<Self> {
+        let text: [u8; 55] = traceparent.as_bytes().try_into().ok()?;
+        let ids = traceparent.strip_prefix("00-")?.strip_suffix("-01")?;
+        let (trace, span) = ids.split_once('-')?;
+        let is_id = |id: &str, digits| {
+            id.len() == digits
+                && id
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+                && id.bytes().any(|byte| byte != b'0')
+        };
+        (is_id(trace, 32) && is_id(span, 16)).then_some(Self {
+            traceparent: text,
+            call_index,
+        })
+    }
+
+    /// Which logical tool call of the run it is; `None` for control messages.
+    #[must_use]
+    pub const fn call_index(&self) -> Option<u64> {
+        self.call_index
+    }
+
     /// The value of `traceparent`: version 00, sampled.
     // spec: W3C Trace Context, section 3.2
     #[must_use]

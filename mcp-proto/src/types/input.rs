@@ -60,6 +60,30 @@ impl InputRequired {
         })
     }
 
+    /// A result that asks nothing and has this state.
+    pub(crate) const fn of_state(state: RequestState) -> Self {
+        Self {
+            requests: Vec::new(),
+            state: Some(state),
+            raw_requests: None,
+            meta: None,
+        }
+    }
+
+    /// The same result from its two members, as they were kept.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn restore(requests: Option<&Json>, state: Option<&Json>) -> Result<Self, Fault> {
+        let mut members = Members::default();
+        for (name, value) in [("inputRequests", requests), ("requestState", state)] {
+            if let Some(value) = value {
+                members.insert(name.into(), value.as_raw());
+            }
+        }
+        Self::read(&members)
+    }
+
     /// The questions as one text for a person, one a line; empty when there is only a state.
     #[must_use]
     pub fn prompt(&self) -> String {
@@ -139,6 +163,72 @@ impl InputMethod {
         [Self::Elicitation, Self::Roots, Self::Sampling]
             .into_iter()
             .find(|known| known.as_str() == method)
+    }
+}
+
+/// Which input a client declared that it can give.
+///
+/// spec: 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InputCapabilities {
+    /// Forms. An `elicitation` without a mode stands for this one.
+    pub elicitation_form: bool,
+    /// Pages to visit.
+    pub elicitation_url: bool,
+    /// Directories.
+    pub roots: bool,
+    /// Answers of a model.
+    pub sampling: bool,
+    /// Answers of a model that may use tools of the server's.
+    pub sampling_tools: bool,
+}
+
+impl InputCapabilities {
+    /// Reads `clientCapabilities`.
+    #[must_use]
+    pub fn read(capabilities: &Json) -> Self {
+        let names = ["elicitation", "roots", "sampling"];
+        let [elicitation, roots, sampling] = pick(capabilities.as_raw(), names).unwrap_or_default();
+        let has = |of: Option<&RawValue>, name| {
+            present(of).is_some_and(|raw| member(raw, name).is_some())
+        };
+        let url = has(elicitation, "url");
+        Self {
+            elicitation_form: has(elicitation, "form") || (present(elicitation).is_some() && !url),
+            elicitation_url: url,
+            roots: present(roots).is_some(),
+            sampling: present(sampling).is_some(),
+            sampling_tools: has(sampling, "tools"),
+        }
+    }
+
+    /// Whether a request asks for something that was declared.
+    ///
+    /// # Errors
+    /// [`Violation::InputNotDeclared`] when it does not.
+    pub fn check(&self, request: &InputRequest) -> Result<(), Fault> {
+        let params = request.params.as_raw();
+        let is_declared = match request.method {
+            InputMethod::Elicitation => match optional_text(member(params, "mode")).as_deref() {
+                None | Some("form") => self.elicitation_form,
+                Some("url") => self.elicitation_url,
+                Some(_) => false,
+            },
+            InputMethod::Roots => self.roots,
+            InputMethod::Sampling => {
+                let [tools, choice] = pick(params, ["tools", "toolChoice"]).unwrap_or_default();
+                let with_tools = present(tools).is_some() || present(choice).is_some();
+                self.sampling && (self.sampling_tools || !with_tools)
+            }
+        };
+        if is_declared {
+            return Ok(());
+        }
+        let root = Path::root("inputRequests");
+        Err(root
+            .member(&request.key)
+            .fault(Violation::InputNotDeclared, request.method.as_str()))
     }
 }
 

@@ -12,13 +12,18 @@ mod cache_hint;
 mod completion;
 mod content;
 mod discovery;
+mod elicitation;
+mod form;
+mod form_text;
 mod input;
+mod input_response;
 mod list;
 mod notifications;
 pub(crate) mod object;
 mod progress;
 mod prompts;
 mod resources;
+mod sampling;
 mod tools;
 
 pub use cache_hint::{CacheHint, CacheScope, TTL_MAX};
@@ -28,7 +33,11 @@ pub use discovery::{
     DiscoverFault, DiscoverResult, Implementation, ListCapability, ResourcesCapability,
     ServerCapabilities,
 };
-pub use input::{InputMethod, InputRequest, InputRequired, RequestState};
+pub use elicitation::{Elicitation, url_host};
+pub use form::{FieldKind, Form, FormField, FormOption, ResponseFault};
+pub use form_text::TextFormat;
+pub use input::{InputCapabilities, InputMethod, InputRequest, InputRequired, RequestState};
+pub use input_response::{InputResponse, InputResponses, Root};
 pub use list::{Entry, ListFault, ListPage};
 pub use notifications::{CHANGES, cancelled_request, subscription_id, text_member};
 pub use progress::{LogLevel, Progress};
@@ -36,6 +45,7 @@ pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 pub use resources::{
     ReadResourceResult, Resource, ResourceBody, ResourceContents, ResourceTemplate, ResourceView,
 };
+pub use sampling::{Priorities, SamplingMessage, SamplingRequest};
 pub use tools::{CallToolResult, Tool, ToolAnnotations};
 
 use alloc::format;

@@ -3,6 +3,7 @@ mod discovery;
 mod input;
 mod lists;
 mod others;
+mod responses;
 
 use super::object::each_member;
 use super::*;
