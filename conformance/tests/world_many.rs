@@ -4,7 +4,7 @@ mod world_support;
 
 use conformance::fake_server::Script;
 use conformance::world::{World, millis};
-use mcp_proto::error::Cause;
+use mcp_proto::error::{Cause, Listable};
 use mcp_proto::report::PeerState;
 use mcp_proto::{
     Config, Duration, Ended, Era, ErrorKind, Identity, News, Operation, Options, Outcome,
@@ -181,7 +181,7 @@ fn a_qualified_uri_goes_to_its_peer() {
         matches!(
             &error.cause,
             Cause::NotListed {
-                what: "resource",
+                what: Listable::Resource,
                 ..
             }
         ),
@@ -338,5 +338,69 @@ fn listening_to_servers_that_die_ends_in_time() {
     );
     assert!(timed_out(&ended), "{ended:?}");
     assert_eq!(elapsed(&world, began), millis(5_000));
+    close(world);
+}
+
+/// A tool that nobody has may be one of a server that failed: the error names it, and why it failed. When
+/// nobody is left, that is the error.
+#[test]
+fn what_is_not_found_may_be_where_nobody_could_be_asked() {
+    let dead = || script(r#"{"steps":[{"stderr":"Error: no key\nbye\n"},{"exit":3}]}"#);
+    let unknown = || {
+        [
+            Operation::call("nowhere", None),
+            Operation::read("no:where"),
+            Operation::new(Request::GetPrompt {
+                name: "nowhere".into(),
+                arguments: None,
+            }),
+        ]
+    };
+    let mut world = several(vec![
+        (peer("a"), Script::modern()),
+        (peer("b"), Script::modern()),
+        (peer("dead"), dead()),
+    ]);
+    settle(&mut world);
+    for operation in unknown() {
+        let error = fails(&mut world, operation);
+        assert_eq!(error.kind(), ErrorKind::ToolNotFound);
+        let failed = error.failed_peers().unwrap();
+        assert_eq!((failed.total, failed.configured), (1, 3));
+        assert_eq!(failed.named[0].peer, "dead");
+        assert_eq!(failed.named[0].kind, ErrorKind::Closed);
+        let words = " (1 of 3 servers failed: dead: ";
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().ends_with("Error: no key)"), "{error}");
+    }
+    close(world);
+
+    let mut world = several(vec![(peer("dead"), dead()), (peer("dead2"), dead())]);
+    settle(&mut world);
+    let lists = [Request::ListTools, Request::ListResources].map(Operation::new);
+    for operation in unknown().into_iter().chain(lists) {
+        let error = fails(&mut world, operation);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(error.failed_peers().unwrap().total, 2);
+        assert!(
+            error
+                .to_string()
+                .starts_with("no server is available: dead: "),
+            "{error}"
+        );
+    }
+    close(world);
+}
+
+/// The most telling line of standard error stands in the message, the last ones beside it.
+#[test]
+fn a_server_that_dies_is_quoted() {
+    let dead = r#"{"steps":[{"stderr":"line 1\n\nError: no key\n    at x\n    at y\nnode v1\n"},{"exit":3}]}"#;
+    let mut world = several(vec![(peer("dead"), script(dead))]);
+    settle(&mut world);
+    let failure = world.client.report().peers[0].failure.clone().unwrap();
+    assert!(failure.message.ends_with("its last words: Error: no key"));
+    let lines = ["line 1", "Error: no key", "    at x", "    at y", "node v1"];
+    assert_eq!(failure.stderr, lines);
     close(world);
 }

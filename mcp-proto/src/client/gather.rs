@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::waiting::Until;
 use super::{Client, Entry, names};
 use crate::catalog::Catalog;
-use crate::error::{Cause, Error, Ran};
+use crate::error::{Cause, Error, Listable, Ran};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Ended, Listed, Notification, Operation, Options, Outcome, Reply, Request};
 use crate::peer::Peer;
@@ -85,7 +85,7 @@ impl Client {
                 self.drain_all();
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(error) => Err(names::with_failed_peers(&self.peers, error)),
         }
     }
 
@@ -127,7 +127,9 @@ impl Client {
         match &mut operation.request {
             Request::Settle => self.end(id, Outcome::Complete(Reply::Settled)),
             Request::CallTool(call) => {
-                let peer = self.names.resolve(&self.peers, &mut call.tool)?;
+                let resolved = self.names.resolve(&self.peers, &mut call.tool);
+                let peer =
+                    resolved.map_err(|error| names::with_failed_peers(&self.peers, error))?;
                 return self.hand_over(id, peer, operation, call_index, now);
             }
             Request::ListTools
@@ -329,11 +331,8 @@ impl Client {
             Purpose::List(list) => match (gathering.replies.is_empty(), gathering.failure) {
                 (true, Some(error)) => self.end(id, Outcome::Failed(error)),
                 (true, None) if !self.peers.is_empty() => {
-                    let reason = String::from("no server is; the report says why");
-                    self.end(
-                        id,
-                        Outcome::Failed(Error::general(Cause::Unavailable { reason })),
-                    );
+                    let cause = Cause::NoPeer(Box::new(names::failed_peers(&self.peers)));
+                    self.end(id, Outcome::Failed(Error::general(cause)));
                 }
                 _ => {
                     let reply = self.merge(&list, gathering.replies);
@@ -347,7 +346,8 @@ impl Client {
                 if let Err(error) = routed {
                     // Whoever could not say may be the owner.
                     let cause = gathering.failure.filter(|_| error.is_tool_not_found());
-                    self.end(id, Outcome::Failed(cause.unwrap_or(error)));
+                    let error = names::with_failed_peers(&self.peers, cause.unwrap_or(error));
+                    self.end(id, Outcome::Failed(error));
                 }
             }
         }
@@ -403,8 +403,8 @@ impl Client {
     ) -> Result<(), Error> {
         let catalog = self.catalog_of(replies);
         let (what, name) = match &mut operation.request {
-            Request::ReadResource { uri } => ("resource", uri),
-            Request::GetPrompt { name, .. } => ("prompt", name),
+            Request::ReadResource { uri } => (Listable::Resource, uri),
+            Request::GetPrompt { name, .. } => (Listable::Prompt, name),
             _ => return Ok(()),
         };
         let peer = match names::resolve(&catalog, name).map_err(|error| of_kind(error, what)) {
@@ -448,12 +448,18 @@ impl Client {
 }
 
 /// The error about a tool as one about a resource or prompt.
-fn of_kind(mut error: Error, what: &'static str) -> Error {
-    if let Cause::ToolNotFound { tool, suggestion } = error.cause {
+fn of_kind(mut error: Error, what: Listable) -> Error {
+    if let Cause::ToolNotFound {
+        tool,
+        suggestion,
+        failed,
+    } = error.cause
+    {
         error.cause = Cause::NotListed {
             what,
             name: tool,
             suggestion,
+            failed,
         };
     }
     error

@@ -265,6 +265,7 @@ impl Client {
         self.phase = Phase::Closing;
         let closed = || Cause::Closed {
             detail: String::from("the client was closed"),
+            stderr: Vec::new(),
         };
         let own: Vec<OperationId> = self
             .entries

@@ -82,9 +82,7 @@ impl Peer {
         report
             .notes
             .extend(self.manifest.rejected().iter().map(ToString::to_string));
-        if let Phase::Failed(error) = &self.phase {
-            report.failure = Some(error.into());
-        }
+        report.failure = self.failure().map(Into::into);
         report
     }
 

@@ -9,6 +9,7 @@ mod connect;
 mod diagnosis;
 mod identity;
 mod inbound;
+mod last_words;
 mod listening;
 mod lists;
 mod operations;
@@ -196,6 +197,15 @@ impl Peer {
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
+    }
+
+    /// Why the peer failed, while it counts as failed.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&Error> {
+        match &self.phase {
+            Phase::Failed(error) => Some(error),
+            _ => None,
+        }
     }
 
     /// Whether operations can be served now: the peer is settled and its link stands, though its
@@ -394,6 +404,7 @@ impl Peer {
         self.phase = Phase::Closing;
         self.end_all(|| Cause::Closed {
             detail: String::from("the client was closed"),
+            stderr: Vec::new(),
         });
         self.retire_link(now);
         self.flush();
