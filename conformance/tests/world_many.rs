@@ -341,6 +341,89 @@ fn listening_to_servers_that_die_ends_in_time() {
     close(world);
 }
 
+/// The answer to a list of resources that holds this URI.
+fn resource(uri: &str) -> String {
+    format!(
+        r#""{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{{\"resultType\":\"complete\",\"resources\":[{{\"uri\":\"{uri}\",\"name\":\"y\"}}]}}}}""#
+    )
+}
+
+const CONTENTS: &str = r#"{"on_each":"resources/read","emit":"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"contents\":[{\"uri\":\"x:y\",\"text\":\"it\"}]}}"}"#;
+
+/// A server that lists this URI after a while and reads everything, and one whose list never comes.
+fn reader(after_ms: u64) -> Script {
+    let list = resource("x:y");
+    steps(&format!(
+        r#"[{LIST},{CONTENTS},{{"on":"resources/list"}},{{"sleep_ms":{after_ms}}},{list}]"#
+    ))
+}
+
+fn silent() -> Script {
+    steps(&format!(
+        r#"[{LIST},{CONTENTS},{{"on_each":"resources/list","emit":[]}}]"#
+    ))
+}
+
+/// R2: a list that does not come holds up reading from another server for a moment only; a server that is
+/// merely slow is found all the same, at the moment when its list comes.
+#[test]
+fn a_hanging_list_delays_reading_from_another_server_by_little() {
+    for (after_ms, expected_ms) in [(0, 3_000), (2_000, 3_000), (20_000, 20_000)] {
+        let mut world = several(vec![(peer("a"), silent()), (peer("b"), reader(after_ms))]);
+        settle(&mut world);
+        let began = world.now();
+        let ended = run(&mut world, Operation::read("x:y"));
+        assert_eq!(ended.peer.as_deref(), Some("b"));
+        assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+        assert_eq!(elapsed(&world, began), millis(expected_ms), "{after_ms}");
+        let notes = world.client.report().peers[0].notes.join("\n");
+        assert!(notes.contains("list of resources did not come"), "{notes}");
+        assert!(world.client.poll_timeout().is_none(), "nothing is left");
+        close(world);
+    }
+}
+
+/// R41: an operation in a hurry waits for half of its time, so that it has the other half for itself.
+#[test]
+fn a_hanging_list_takes_half_of_a_short_operation() {
+    let mut world = several(vec![(peer("a"), silent()), (peer("b"), reader(0))]);
+    settle(&mut world);
+    let began = world.now();
+    let ended = run(&mut world, Operation::read("x:y").with(within(1_000)));
+    assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+    assert_eq!(elapsed(&world, began), millis(500));
+    close(world);
+}
+
+/// R80, R81: what two servers list stays ambiguous, however late a third one is; and while nobody lists
+/// it, the one whose list does not come may be the owner.
+#[test]
+fn a_hanging_list_makes_no_name_unique() {
+    let mut world = several(vec![
+        (peer("a"), silent()),
+        (peer("b"), reader(0)),
+        (peer("c"), reader(100)),
+    ]);
+    settle(&mut world);
+    let began = world.now();
+    let error = fails(&mut world, Operation::read("x:y"));
+    assert_eq!(error.kind(), ErrorKind::AmbiguousTool, "{error}");
+    assert_eq!(elapsed(&world, began), millis(3_000));
+    let mut slow = impatient("a");
+    slow.timeout = millis(10_000);
+    let others = ["b", "c"].map(|name| (peer(name), reader(0)));
+    let mut world = several([(slow, silent())].into_iter().chain(others).collect());
+    settle(&mut world);
+    let began = world.now();
+    let error = fails(&mut world, Operation::read("other:z"));
+    assert_eq!(
+        (error.kind(), error.peer.as_deref()),
+        (ErrorKind::Timeout, Some("a"))
+    );
+    assert_eq!(elapsed(&world, began), millis(10_000));
+    close(world);
+}
+
 /// A tool that nobody has may be one of a server that failed: the error names it, and why it failed. When
 /// nobody is left, that is the error.
 #[test]

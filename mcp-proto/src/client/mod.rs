@@ -2,6 +2,7 @@
 
 mod gather;
 mod names;
+mod owner;
 mod waiting;
 
 use alloc::boxed::Box;
@@ -38,7 +39,8 @@ pub struct Client {
     unread: BTreeMap<OperationId, Vec<Notification>>,
     /// The operations that are [`Entry::Unsettled`], oldest first.
     unsettled: Vec<OperationId>,
-    /// When the listening operations end whose time is limited, soonest first.
+    /// When the listening operations end whose time is limited, and until when lists are waited for that
+    /// hold up others; soonest first.
     deadlines: BTreeSet<(Instant, OperationId)>,
     names: ToolNames,
     last_operation: u64,
@@ -294,7 +296,7 @@ impl Client {
                     peer.handle(Event::TimePassed, now);
                 }
                 self.drain_all();
-                self.expire_listening(now);
+                self.expire_gatherings(now);
                 self.after_news();
                 return;
             }
