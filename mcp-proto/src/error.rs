@@ -414,12 +414,17 @@ impl Error {
         }
     }
 
-    /// The last lines that the server wrote to standard error before it ended; usually none.
+    /// The last lines that the server wrote to standard error before it ended, where one server did and that
+    /// is what went wrong; usually none.
     #[must_use]
     pub fn stderr(&self) -> &[String] {
         match &self.cause {
             Cause::Closed { stderr, .. } => stderr,
             Cause::RetryRefused(error) => error.stderr(),
+            Cause::NoPeer(failed) => match failed.named.as_slice() {
+                [only] => &only.stderr,
+                _ => &[],
+            },
             _ => &[],
         }
     }

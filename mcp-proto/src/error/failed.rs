@@ -38,6 +38,8 @@ pub struct FailedPeer {
     pub message: String,
     /// What to do about it, in one sentence.
     pub remedy: String,
+    /// The last lines of its standard error, where it ended by itself.
+    pub stderr: Vec<String>,
 }
 
 impl From<&Error> for FailedPeer {
@@ -48,6 +50,7 @@ impl From<&Error> for FailedPeer {
             kind: error.kind(),
             message: bounded(&error.cause.to_string()),
             remedy: bounded(&error.remedy()),
+            stderr: error.stderr().to_vec(),
         }
     }
 }

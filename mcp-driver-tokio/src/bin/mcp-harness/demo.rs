@@ -15,6 +15,7 @@ use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Options, Outcome, Re
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Reader, coloured, json, one_line, print};
+use crate::program;
 use crate::session::{self, Session};
 
 /// A server that takes its standard output for a log, as some do while they start.
@@ -31,10 +32,11 @@ pub(crate) fn run(global: &Global) -> Result<Exit, Failure> {
     demo.print(INTRODUCTION);
     crate::with_config(global, config()?, |session, _| {
         let shown = demo.show(session);
-        if demo.json {
-            output::print_json(demo.document(shown.is_ok()));
+        if !demo.json {
+            return shown.map(|()| Exit::Good);
         }
-        shown.map(|()| Exit::Good)
+        output::print_json(demo.document(shown.as_ref().err()));
+        Ok(shown.map_or_else(|failure| failure.exit, |()| Exit::Good))
     })
 }
 
@@ -106,7 +108,7 @@ impl Demo {
         self.refuse(session)?;
         self.answer(session)?;
         self.close(session)?;
-        self.print(END);
+        self.print(&program::typed(END));
         Ok(())
     }
 
@@ -218,7 +220,10 @@ impl Demo {
             Outcome::Complete(Reply::Call(result)) => output::text(result, Reader::Program),
             Outcome::Complete(_) => String::new(),
             Outcome::InputRequired(input) => format!("asks: {}", input.prompt()),
-            Outcome::Failed(error) => format!("error: {error}\nhelp: {}", error.remedy()),
+            Outcome::Failed(error) => {
+                let what = output::advised(&error.to_string(), &error.remedy());
+                format!("error: {what}")
+            }
         };
         let mut shown = format!("  > {call}\n");
         for line in came.lines() {
@@ -254,14 +259,17 @@ impl Demo {
         }
     }
 
-    /// `{"ok":…,"steps":[{"step":…,"ok":…,"what":…}],"report":{…}}`
-    fn document(&self, ok: bool) -> Vec<u8> {
+    /// `{"ok":…,"steps":[{"step":…,"ok":…,"what":…}],"report":{…},"error":{…}}`
+    fn document(&self, failure: Option<&Failure>) -> Vec<u8> {
         json::document(|object| {
-            object.raw("ok", json::boolean(ok));
+            object.raw("ok", json::boolean(failure.is_none()));
             let steps: Vec<Vec<u8>> = self.checks.iter().map(Check::document).collect();
             json::objects(object, "steps", &steps);
             if let Some(report) = &self.report {
                 object.raw("report", report.to_json().as_str());
+            }
+            if let Some(failure) = failure {
+                json::failure(object, failure);
             }
         })
     }
@@ -307,11 +315,10 @@ fn arguments(text: &str) -> Option<Json> {
 }
 
 fn unexpected(what: &str) -> Failure {
-    Failure {
-        messages: vec![format!("the demo did not go as expected: {what}")],
-        remedy: "Report this with everything above; it is a fault of this program.".into(),
-        exit: Exit::CallFailed,
-    }
+    Failure::system(
+        format!("the demo did not go as expected: {what}"),
+        "Report this with everything above; it is a fault of this program.",
+    )
 }
 
 /// How many child processes there are, where the system says so.

@@ -169,7 +169,7 @@ fn identity() -> Result<Identity, Failure> {
         "sampling": {},
     });
     Identity::new(info.into(), capabilities.into()).map_err(|error| {
-        Failure::usage(
+        Failure::system(
             error.to_string(),
             "Report this; it is a fault of this program.",
         )
