@@ -208,7 +208,7 @@ fn advice_names_the_program_as_it_was_called() {
 /// A signal is no reason to print nothing, or two documents.
 #[test]
 fn an_interrupted_command_prints_its_document() {
-    let hangs = json!({"steps": [{"on": "server/discover"}, {"hang": true}]});
+    let hangs = json!({"steps": [{"on_each": "server/discover", "emit": []}]});
     let place = Place::new("failures_signal", &[("hangs", scripted(&hangs))]);
     for command in ["report", "tools", "doctor"] {
         for driver in cli_support::DRIVERS {
