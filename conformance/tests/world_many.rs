@@ -4,7 +4,7 @@ mod world_support;
 
 use conformance::fake_server::Script;
 use conformance::world::{World, millis};
-use mcp_proto::error::Cause;
+use mcp_proto::error::{Cause, Listable};
 use mcp_proto::report::PeerState;
 use mcp_proto::{
     Config, Duration, Ended, Era, ErrorKind, Identity, News, Operation, Options, Outcome,
@@ -181,7 +181,7 @@ fn a_qualified_uri_goes_to_its_peer() {
         matches!(
             &error.cause,
             Cause::NotListed {
-                what: "resource",
+                what: Listable::Resource,
                 ..
             }
         ),
@@ -338,5 +338,152 @@ fn listening_to_servers_that_die_ends_in_time() {
     );
     assert!(timed_out(&ended), "{ended:?}");
     assert_eq!(elapsed(&world, began), millis(5_000));
+    close(world);
+}
+
+/// The answer to a list of resources that holds this URI.
+fn resource(uri: &str) -> String {
+    format!(
+        r#""{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{{\"resultType\":\"complete\",\"resources\":[{{\"uri\":\"{uri}\",\"name\":\"y\"}}]}}}}""#
+    )
+}
+
+const CONTENTS: &str = r#"{"on_each":"resources/read","emit":"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"contents\":[{\"uri\":\"x:y\",\"text\":\"it\"}]}}"}"#;
+
+/// A server that lists this URI after a while and reads everything, and one whose list never comes.
+fn reader(after_ms: u64) -> Script {
+    let list = resource("x:y");
+    steps(&format!(
+        r#"[{LIST},{CONTENTS},{{"on":"resources/list"}},{{"sleep_ms":{after_ms}}},{list}]"#
+    ))
+}
+
+fn silent() -> Script {
+    steps(&format!(
+        r#"[{LIST},{CONTENTS},{{"on_each":"resources/list","emit":[]}}]"#
+    ))
+}
+
+/// R2: a list that does not come holds up reading from another server for a moment only; a server that is
+/// merely slow is found all the same, at the moment when its list comes.
+#[test]
+fn a_hanging_list_delays_reading_from_another_server_by_little() {
+    for (after_ms, expected_ms) in [(0, 3_000), (2_000, 3_000), (20_000, 20_000)] {
+        let mut world = several(vec![(peer("a"), silent()), (peer("b"), reader(after_ms))]);
+        settle(&mut world);
+        let began = world.now();
+        let ended = run(&mut world, Operation::read("x:y"));
+        assert_eq!(ended.peer.as_deref(), Some("b"));
+        assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+        assert_eq!(elapsed(&world, began), millis(expected_ms), "{after_ms}");
+        let notes = world.client.report().peers[0].notes.join("\n");
+        assert!(notes.contains("list of resources did not come"), "{notes}");
+        assert!(world.client.poll_timeout().is_none(), "nothing is left");
+        close(world);
+    }
+}
+
+/// R41: an operation in a hurry waits for half of its time, so that it has the other half for itself.
+#[test]
+fn a_hanging_list_takes_half_of_a_short_operation() {
+    let mut world = several(vec![(peer("a"), silent()), (peer("b"), reader(0))]);
+    settle(&mut world);
+    let began = world.now();
+    let ended = run(&mut world, Operation::read("x:y").with(within(1_000)));
+    assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+    assert_eq!(elapsed(&world, began), millis(500));
+    close(world);
+}
+
+/// R80, R81: what two servers list stays ambiguous, however late a third one is; and while nobody lists
+/// it, the one whose list does not come may be the owner.
+#[test]
+fn a_hanging_list_makes_no_name_unique() {
+    let mut world = several(vec![
+        (peer("a"), silent()),
+        (peer("b"), reader(0)),
+        (peer("c"), reader(100)),
+    ]);
+    settle(&mut world);
+    let began = world.now();
+    let error = fails(&mut world, Operation::read("x:y"));
+    assert_eq!(error.kind(), ErrorKind::AmbiguousTool, "{error}");
+    assert_eq!(elapsed(&world, began), millis(3_000));
+    let mut slow = impatient("a");
+    slow.timeout = millis(10_000);
+    let others = ["b", "c"].map(|name| (peer(name), reader(0)));
+    let mut world = several([(slow, silent())].into_iter().chain(others).collect());
+    settle(&mut world);
+    let began = world.now();
+    let error = fails(&mut world, Operation::read("other:z"));
+    assert_eq!(
+        (error.kind(), error.peer.as_deref()),
+        (ErrorKind::Timeout, Some("a"))
+    );
+    assert_eq!(elapsed(&world, began), millis(10_000));
+    close(world);
+}
+
+/// A tool that nobody has may be one of a server that failed: the error names it, and why it failed. When
+/// nobody is left, that is the error.
+#[test]
+fn what_is_not_found_may_be_where_nobody_could_be_asked() {
+    let dead = || script(r#"{"steps":[{"stderr":"Error: no key\nbye\n"},{"exit":3}]}"#);
+    let unknown = || {
+        [
+            Operation::call("nowhere", None),
+            Operation::read("no:where"),
+            Operation::new(Request::GetPrompt {
+                name: "nowhere".into(),
+                arguments: None,
+            }),
+        ]
+    };
+    let mut world = several(vec![
+        (peer("a"), Script::modern()),
+        (peer("b"), Script::modern()),
+        (peer("dead"), dead()),
+    ]);
+    settle(&mut world);
+    for operation in unknown() {
+        let error = fails(&mut world, operation);
+        assert_eq!(error.kind(), ErrorKind::ToolNotFound);
+        let failed = error.failed_peers().unwrap();
+        assert_eq!((failed.total, failed.configured), (1, 3));
+        assert_eq!(failed.named[0].peer, "dead");
+        assert_eq!(failed.named[0].kind, ErrorKind::Closed);
+        let words = " (1 of 3 servers failed: dead: ";
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().ends_with("Error: no key)"), "{error}");
+    }
+    close(world);
+
+    let mut world = several(vec![(peer("dead"), dead()), (peer("dead2"), dead())]);
+    settle(&mut world);
+    let lists = [Request::ListTools, Request::ListResources].map(Operation::new);
+    for operation in unknown().into_iter().chain(lists) {
+        let error = fails(&mut world, operation);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(error.failed_peers().unwrap().total, 2);
+        assert!(
+            error
+                .to_string()
+                .starts_with("no server is available: dead: "),
+            "{error}"
+        );
+    }
+    close(world);
+}
+
+/// The most telling line of standard error stands in the message, the last ones beside it.
+#[test]
+fn a_server_that_dies_is_quoted() {
+    let dead = r#"{"steps":[{"stderr":"line 1\n\nError: no key\n    at x\n    at y\nnode v1\n"},{"exit":3}]}"#;
+    let mut world = several(vec![(peer("dead"), script(dead))]);
+    settle(&mut world);
+    let failure = world.client.report().peers[0].failure.clone().unwrap();
+    assert!(failure.message.ends_with("its last words: Error: no key"));
+    let lines = ["line 1", "Error: no key", "    at x", "    at y", "node v1"];
+    assert_eq!(failure.stderr, lines);
     close(world);
 }

@@ -185,3 +185,25 @@ fn closing_during_the_start_lets_go() {
     world.close();
     assert!(close(world).sent_to("srv").is_empty());
 }
+
+/// R100: a process that is being started when the client is closed is awaited and shut down like any other:
+/// it is not let go of before it is there.
+#[test]
+fn a_server_that_is_just_being_started_is_shut_down_too() {
+    let mut world = world(peer("srv"), Script::modern());
+    world.close();
+    let transcript = close(world).transcript();
+    let steps = [
+        "srv.1 → open",
+        "srv.1 opened",
+        "srv.1 → close input",
+        "srv.1 → release",
+    ];
+    let mut rest = transcript.as_str();
+    for step in steps {
+        let (_, after) = rest
+            .split_once(step)
+            .unwrap_or_else(|| panic!("{step}: {transcript}"));
+        rest = after;
+    }
+}

@@ -67,11 +67,12 @@ fn an_error_answer_is_quoted_without_secrets() {
 fn noise_and_last_words_are_quoted_without_secrets() {
     let long = "x".repeat(390);
     let steps = format!(
-        r#"[{{"on":"tools/call"}},"using {TOKEN}\n","{long}{TOKEN}\n",{{"stderr":"refused {KEY}\n"}},{{"exit":1}}]"#
+        r#"[{{"on":"tools/call"}},"using {TOKEN}\n","{long}{TOKEN}\n",{{"stderr":"Error: refused {KEY}\n  with {TOKEN}\n"}},{{"exit":1}}]"#
     );
     let mut world = confiding(&steps);
     let error = fails(&mut world, echo());
-    assert_discreet(&error.to_string());
+    assert_discreet(&format!("{error} {error:?}"));
+    assert_eq!(error.stderr(), ["Error: refused ***", "  with ***"]);
     let text = shown(&world);
     assert_discreet(&text);
     // A secret that was cut short is none the less one.

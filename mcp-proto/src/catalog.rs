@@ -32,6 +32,7 @@
 //! ```
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -161,7 +162,11 @@ impl ResolveError {
         match self {
             Self::Ambiguous { canonical } => Some(Cause::AmbiguousTool { tool, canonical }),
             Self::NotListed { .. } => None,
-            Self::Unknown { suggestion } => Some(Cause::ToolNotFound { tool, suggestion }),
+            Self::Unknown { suggestion } => Some(Cause::ToolNotFound {
+                tool,
+                suggestion,
+                failed: Box::default(),
+            }),
         }
     }
 }

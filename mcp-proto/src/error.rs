@@ -4,6 +4,8 @@
 //! may have been executed ([`Error::may_have_executed`]) and, in one word, of which kind it is
 //! ([`Error::kind`]: the same words as in the binary's JSON).
 
+mod failed;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -13,6 +15,8 @@ use core::fmt;
 use crate::time::Duration;
 use crate::violation::Fault;
 use crate::wire::{ErrorObject, Json};
+
+pub use failed::{FailedPeer, FailedPeers};
 
 /// Whether a request that failed may have taken effect on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,6 +123,25 @@ pub struct Error {
     pub advice: Option<String>,
 }
 
+/// What servers list beside tools, and what is found by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Listable {
+    /// A resource, by its URI.
+    Resource,
+    /// A prompt, by its name.
+    Prompt,
+}
+
+impl fmt::Display for Listable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+        })
+    }
+}
+
 /// What happened, with what the caller needs to act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -132,8 +155,12 @@ pub enum Cause {
     /// The connection ended.
     #[error("{detail}")]
     Closed {
-        /// How it ended: exit status, end of output, write error, and the end of standard error.
+        /// How it ended, in one line: exit status, end of output, write error, and the most telling line
+        /// of standard error.
         detail: String,
+        /// The last lines of standard error, at most eight, with secrets of the configuration struck out;
+        /// none where the server said nothing or did not end by itself.
+        stderr: Vec<String>,
     },
     /// A deadline passed.
     #[error("no {awaited} within {} ms", limit.as_millis())]
@@ -170,22 +197,26 @@ pub enum Cause {
         evidence: String,
     },
     /// No peer has a tool of this name.
-    #[error("no tool named {tool:?}{}", Suggestion(.suggestion))]
+    #[error("no tool named {tool:?}{}{}", Unasked(.failed), Suggestion(.suggestion))]
     ToolNotFound {
         /// The name that was asked for.
         tool: String,
         /// The nearest existing name.
         suggestion: Option<String>,
+        /// The peers that may have it, but failed.
+        failed: Box<FailedPeers>,
     },
     /// No peer lists a resource or prompt of this name; a kind of "tool not found".
-    #[error("no server lists a {what} named {name:?}{}", Suggestion(.suggestion))]
+    #[error("no server lists a {what} named {name:?}{}{}", Unasked(.failed), Suggestion(.suggestion))]
     NotListed {
-        /// `resource` or `prompt`.
-        what: &'static str,
+        /// What was asked for.
+        what: Listable,
         /// The URI or name that was asked for.
         name: String,
         /// The nearest existing one.
         suggestion: Option<String>,
+        /// The peers that may have it, but failed.
+        failed: Box<FailedPeers>,
     },
     /// The peer's manifest does not hold the tool (R20); a kind of "tool not found".
     #[error("tool {tool:?} is not in the manifest {manifest_digest}")]
@@ -203,11 +234,22 @@ pub enum Cause {
         /// The names that are unique, sorted.
         canonical: Vec<String>,
     },
-    /// The peer cannot take operations: failed to connect, lost or closed.
+    /// Operations cannot be taken: the client is closed, or the machine has no room for it.
     #[error("not available: {reason}")]
     Unavailable {
         /// Why.
         reason: String,
+    },
+    /// No peer can be asked: every one of them failed, or none is configured; a kind of "unavailable".
+    #[error("{}", NoPeer(.0))]
+    NoPeer(Box<FailedPeers>),
+    /// The peer needs what this version does not have yet; a kind of "unavailable".
+    #[error("{feature} is not supported yet in this version")]
+    Unsupported {
+        /// What it is: `HTTP`.
+        feature: &'static str,
+        /// What can be done without it, in one sentence.
+        remedy: &'static str,
     },
     /// The command is not on the allow-list, or could not be started.
     #[error("cannot start {command:?}: {reason}")]
@@ -254,6 +296,33 @@ impl fmt::Display for Suggestion<'_> {
         match self.0 {
             Some(name) => write!(f, "; did you mean {name:?}?"),
             None => Ok(()),
+        }
+    }
+}
+
+/// ` (1 of 3 servers failed: a: why)`, or nothing.
+struct Unasked<'a>(&'a FailedPeers);
+
+impl fmt::Display for Unasked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => write!(
+                f,
+                " ({} of {} servers failed: {})",
+                self.0.total, self.0.configured, self.0
+            ),
+        }
+    }
+}
+
+struct NoPeer<'a>(&'a FailedPeers);
+
+impl fmt::Display for NoPeer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_empty() {
+            true => f.write_str("no server is configured"),
+            false => write!(f, "no server is available: {}", self.0),
         }
     }
 }
@@ -318,13 +387,45 @@ impl Error {
             Cause::NotListed { .. } | Cause::ToolNotFound { .. } => ErrorKind::ToolNotFound,
             Cause::CapabilityMissing { .. } => ErrorKind::CapabilityMissing,
             Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
-            Cause::Unavailable { .. } => ErrorKind::Unavailable,
+            Cause::Unavailable { .. } | Cause::NoPeer(_) | Cause::Unsupported { .. } => {
+                ErrorKind::Unavailable
+            }
             Cause::SpawnRefused { .. } => ErrorKind::SpawnRefused,
             Cause::Degraded(_) => ErrorKind::Degraded,
             Cause::Cancelled => ErrorKind::Cancelled,
             Cause::RetryRefused(_) => ErrorKind::RetryRefused,
             Cause::Config(_) => ErrorKind::Config,
             Cause::Usage(_) => ErrorKind::Usage,
+        }
+    }
+
+    /// The peers that could not be asked because they failed, where that is why it went wrong.
+    #[must_use]
+    pub const fn failed_peers(&self) -> Option<&FailedPeers> {
+        match &self.cause {
+            Cause::NoPeer(failed)
+            | Cause::ToolNotFound { failed, .. }
+            | Cause::NotListed { failed, .. }
+                if !failed.is_empty() =>
+            {
+                Some(failed)
+            }
+            _ => None,
+        }
+    }
+
+    /// The last lines that the server wrote to standard error before it ended, where one server did and that
+    /// is what went wrong; usually none.
+    #[must_use]
+    pub fn stderr(&self) -> &[String] {
+        match &self.cause {
+            Cause::Closed { stderr, .. } => stderr,
+            Cause::RetryRefused(error) => error.stderr(),
+            Cause::NoPeer(failed) => match failed.named.as_slice() {
+                [only] => &only.stderr,
+                _ => &[],
+            },
+            _ => &[],
         }
     }
 

@@ -27,8 +27,7 @@ impl Cause {
             }
             Self::Rpc(error) => rpc_remedy(error).to_owned(),
             Self::Closed { .. } => {
-                "Run the server's command by hand, or `mcp-harness doctor`, and see \
-                 what it prints before it ends."
+                "Run the server's command by hand and see what it prints before it ends."
                     .to_owned()
             }
             Self::Timeout { setting, limit, .. } => format!(
@@ -47,15 +46,16 @@ impl Cause {
                  and know that it speaks an older revision."
                     .to_owned()
             }
-            Self::ToolNotFound { suggestion, .. } => match suggestion {
-                Some(name) => format!(
+            Self::ToolNotFound { suggestion, failed, .. } => match (suggestion, failed.remedy()) {
+                (Some(name), _) => format!(
                     "Call {name:?} if that was meant; `mcp-harness tools` lists every tool."
                 ),
-                None => "List the tools with `mcp-harness tools`.".to_owned(),
+                (None, Some(remedy)) => remedy,
+                (None, None) => "List the tools with `mcp-harness tools`.".to_owned(),
             },
-            Self::NotListed { what, .. } => format!(
+            Self::NotListed { what, failed, .. } => failed.remedy().unwrap_or_else(|| format!(
                 "List what there is with `mcp-harness {what}s`, or name the server: <server>/<{what}>."
-            ),
+            )),
             Self::CapabilityMissing { .. } => {
                 "List the peer's tools with `mcp-harness tools`; if it \
                  hides some of them on purpose, set \"validateCapabilities\": false for it."
@@ -66,10 +66,12 @@ impl Cause {
                 names => format!("Write one of {} instead.", names.join(", ")),
             },
             Self::Unavailable { .. } => {
-                "Run `mcp-harness doctor` to see why the peer is not there, and \
-                 connect again."
-                    .to_owned()
+                "Connect again when the reason that the message names is gone.".to_owned()
             }
+            Self::NoPeer(failed) => failed.remedy().unwrap_or_else(|| {
+                "Add a server to \"mcpServers\" in the configuration.".to_owned()
+            }),
+            Self::Unsupported { remedy, .. } => (*remedy).to_owned(),
             Self::SpawnRefused { .. } => "Check that \"command\" is spelt right and installed (an \
                  absolute path is safest), and that \"allowSpawn\", where it is given, lists it."
                 .to_owned(),
@@ -107,6 +109,7 @@ const fn rpc_remedy(error: &RpcError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{FailedPeers, Listable};
     use crate::time::Duration;
     use crate::violation::{Fault, Violation};
     use alloc::boxed::Box;
@@ -139,10 +142,19 @@ mod tests {
         let fault = || Fault::new(Violation::MalformedContent, "content[0].text is missing");
         let closed = || Cause::Closed {
             detail: "exited with status 1".into(),
+            stderr: Vec::new(),
         };
-        let not_found = |suggestion: Option<&str>| Cause::ToolNotFound {
+        let failed = |names: &[&str]| {
+            let errors: Vec<Error> = names
+                .iter()
+                .map(|name| Error::new(*name, closed()))
+                .collect();
+            Box::new(FailedPeers::new(errors.iter(), 6))
+        };
+        let not_found = |suggestion: Option<&str>, failed| Cause::ToolNotFound {
             tool: "serch".into(),
             suggestion: suggestion.map(ToOwned::to_owned),
+            failed,
         };
         alloc::vec![
             Cause::SchemaViolation(fault()),
@@ -167,12 +179,28 @@ mod tests {
             Cause::LegacyNotAllowed {
                 evidence: "it answered with error -32601".into()
             },
-            not_found(None),
-            not_found(Some("search")),
+            not_found(None, failed(&[])),
+            not_found(Some("search"), failed(&[])),
+            not_found(None, failed(&["git"])),
+            not_found(Some("search"), failed(&["git", "web"])),
             Cause::NotListed {
-                what: "resource",
+                what: Listable::Resource,
                 name: "file:///x".into(),
                 suggestion: None,
+                failed: failed(&[]),
+            },
+            Cause::NotListed {
+                what: Listable::Prompt,
+                name: "greet".into(),
+                suggestion: None,
+                failed: failed(&["web", "git"]),
+            },
+            Cause::NoPeer(failed(&["a"])),
+            Cause::NoPeer(failed(&["f", "e", "d", "c", "b", "a"])),
+            Cause::NoPeer(failed(&[])),
+            Cause::Unsupported {
+                feature: "HTTP",
+                remedy: "Use stdio.",
             },
             Cause::CapabilityMissing {
                 tool: "rm".into(),

@@ -98,6 +98,8 @@ pub struct Failure {
     pub message: String,
     /// What to do about it.
     pub remedy: String,
+    /// The last lines of standard error, where the server ended by itself.
+    pub stderr: Vec<String>,
 }
 
 impl From<&Error> for Failure {
@@ -107,6 +109,7 @@ impl From<&Error> for Failure {
             kind: error.kind(),
             message: error.cause.to_string(),
             remedy: error.remedy(),
+            stderr: error.stderr().to_vec(),
         }
     }
 }
@@ -229,10 +232,13 @@ fn optional<M: SerializeMap>(
 
 impl Serialize for Failure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", self.kind.as_str())?;
         map.serialize_entry("message", &self.message)?;
         map.serialize_entry("remedy", &self.remedy)?;
+        if !self.stderr.is_empty() {
+            map.serialize_entry("stderr", &self.stderr)?;
+        }
         map.end()
     }
 }
@@ -277,7 +283,12 @@ impl fmt::Display for Report {
                 message,
                 failure.kind
             )?;
-            writeln!(f, "      {}", Printable(&failure.remedy))
+            writeln!(f, "      {}", Printable(&failure.remedy))?;
+            // A single line stands in the message already.
+            for line in failure.stderr.iter().filter(|_| failure.stderr.len() > 1) {
+                writeln!(f, "      | {}", Printable(line))?;
+            }
+            Ok(())
         })?;
         let degraded = self
             .peers
@@ -446,7 +457,8 @@ mod tests {
         later.era = Some(Era::Legacy);
         later.version = Some(Version::V2025_06_18);
         let closed = Cause::Closed {
-            detail: "exited with status 1".to_owned(),
+            detail: "exited with status 1; its last words: Error: no key".to_owned(),
+            stderr: vec!["Error: no key".to_owned(), "    at x\u{1b}[2J".to_owned()],
         };
         later.failure = Some(Failure::from(&Error::new("late", closed)));
         let slow = PeerReport::new("slow", TransportKind::Stdio, PeerState::Connecting);

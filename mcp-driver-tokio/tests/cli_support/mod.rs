@@ -117,6 +117,8 @@ impl Place {
             .current_dir(&self.directory)
             .env("XDG_CONFIG_HOME", self.directory.join("config"))
             .env("NO_COLOR", "1")
+            // Who calls it is not to be seen in what it advises.
+            .env_remove("CARGO")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -1,22 +1,23 @@
-//! Operations that several peers work for: lists of all peers, listening to all peers, and finding
-//! out whose a resource or a prompt is.
+//! Operations that several peers work for: lists of all peers, listening to all peers, and the lists that
+//! say whose a resource or a prompt is.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::owner::remaining;
 use super::waiting::Until;
 use super::{Client, Entry, names};
 use crate::catalog::Catalog;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, Listable};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Ended, Listed, Notification, Operation, Options, Outcome, Reply, Request};
 use crate::peer::Peer;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 
 /// What the parts are for.
 #[derive(Debug)]
-enum Purpose {
+pub(super) enum Purpose {
     /// One list of all.
     List(Request),
     /// Listening to all.
@@ -30,13 +31,15 @@ enum Purpose {
 pub(super) struct Gathering {
     purpose: Purpose,
     pub(super) started: Instant,
-    outstanding: usize,
-    replies: Vec<(PeerId, Reply)>,
+    pub(super) outstanding: usize,
+    pub(super) replies: Vec<(PeerId, Reply)>,
     notifications: u64,
     /// Why the first of the parts that failed did.
     failure: Option<Error>,
     /// The application has heard enough.
     finished: bool,
+    /// Whose list has not come by now is not waited for, once the name is known.
+    pub(super) impatient: bool,
     /// What came of parts that have ended and was not taken.
     unread: Vec<Notification>,
 }
@@ -55,9 +58,22 @@ impl Gathering {
     }
 
     /// Listening goes on until the application has heard enough or its time is over
-    /// ([`Client::expire_listening`]), whatever becomes of single servers.
+    /// ([`Client::expire_gatherings`]), whatever becomes of single servers.
     const fn is_complete(&self) -> bool {
         self.outstanding == 0 && (self.finished || !self.is_listening())
+    }
+
+    /// What it looks for the owner of (what, and its name), if lists are late that it waits for.
+    pub(super) fn overdue(&self) -> Option<(Listable, &str)> {
+        let Purpose::Route(operation) = &self.purpose else {
+            return None;
+        };
+        let subject: (Listable, &str) = match &operation.request {
+            Request::ReadResource { uri } => (Listable::Resource, uri),
+            Request::GetPrompt { name, .. } => (Listable::Prompt, name),
+            _ => return None,
+        };
+        (self.impatient && self.outstanding > 0).then_some(subject)
     }
 
     pub(super) const fn is_listening(&self) -> bool {
@@ -85,7 +101,7 @@ impl Client {
                 self.drain_all();
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(error) => Err(names::with_failed_peers(&self.peers, error)),
         }
     }
 
@@ -127,7 +143,9 @@ impl Client {
         match &mut operation.request {
             Request::Settle => self.end(id, Outcome::Complete(Reply::Settled)),
             Request::CallTool(call) => {
-                let peer = self.names.resolve(&self.peers, &mut call.tool)?;
+                let resolved = self.names.resolve(&self.peers, &mut call.tool);
+                let peer =
+                    resolved.map_err(|error| names::with_failed_peers(&self.peers, error))?;
                 return self.hand_over(id, peer, operation, call_index, now);
             }
             Request::ListTools
@@ -174,49 +192,6 @@ impl Client {
         Ok(())
     }
 
-    /// The peer that a qualified name names; the prefix is taken off.
-    fn owner_by_prefix(&self, name: &mut String) -> Option<PeerId> {
-        let (peer, own) = name.split_once('/')?;
-        let peer = *self.by_name.get(peer)?;
-        *name = own.into();
-        Some(peer)
-    }
-
-    /// Finds the owner of a resource or prompt by the lists of those that may have it.
-    fn find_owner(
-        &mut self,
-        id: OperationId,
-        operation: Operation,
-        now: Instant,
-    ) -> Result<(), Error> {
-        let list = match operation.request {
-            Request::GetPrompt { .. } => Request::ListPrompts,
-            _ => Request::ListResources,
-        };
-        let usable = || self.peers.iter().filter(|peer| peer.is_usable());
-        let declaring: Vec<PeerId> = usable()
-            .filter(|peer| peer.declares(&list))
-            .map(Peer::id)
-            .collect();
-        let peers = if declaring.is_empty() {
-            usable().map(Peer::id).collect()
-        } else {
-            declaring
-        };
-        if let [peer] = *peers {
-            return self.hand_over(id, peer, operation, None, now);
-        }
-        // What belongs to the operation itself goes with no other (R30).
-        let options = Options {
-            idle_timeout: operation.options.idle_timeout,
-            absolute_timeout: operation.options.absolute_timeout,
-            total_timeout: operation.options.total_timeout,
-            ..Options::default()
-        };
-        self.gather(id, Purpose::Route(operation), peers, &list, &options, now);
-        Ok(())
-    }
-
     /// Every peer that can be asked.
     fn usable_peers(&self) -> Vec<PeerId> {
         self.peers
@@ -227,7 +202,7 @@ impl Client {
     }
 
     /// Starts the same request on these peers.
-    fn gather(
+    pub(super) fn gather(
         &mut self,
         id: OperationId,
         purpose: Purpose,
@@ -242,6 +217,7 @@ impl Client {
             outstanding: peers.len(),
             failure: None,
             finished: false,
+            impatient: false,
             replies: Vec::new(),
             notifications: 0,
             unread: Vec::new(),
@@ -285,6 +261,7 @@ impl Client {
                 Outcome::InputRequired(_) => {}
             }
         }
+        self.route_early(of, self.now);
         self.complete_gathering(of);
     }
 
@@ -307,11 +284,8 @@ impl Client {
             Purpose::List(list) => match (gathering.replies.is_empty(), gathering.failure) {
                 (true, Some(error)) => self.end(id, Outcome::Failed(error)),
                 (true, None) if !self.peers.is_empty() => {
-                    let reason = String::from("no server is; the report says why");
-                    self.end(
-                        id,
-                        Outcome::Failed(Error::general(Cause::Unavailable { reason })),
-                    );
+                    let cause = Cause::NoPeer(Box::new(names::failed_peers(&self.peers)));
+                    self.end(id, Outcome::Failed(Error::general(cause)));
                 }
                 _ => {
                     let reply = self.merge(&list, gathering.replies);
@@ -319,13 +293,15 @@ impl Client {
                 }
             },
             Purpose::Route(mut operation) => {
+                self.deadlines.retain(|(_, of)| *of != id);
                 let elapsed = self.now.since(gathering.started);
                 operation.options = remaining(operation.options, elapsed);
                 let routed = self.route_by_list(id, operation, &gathering.replies);
                 if let Err(error) = routed {
                     // Whoever could not say may be the owner.
                     let cause = gathering.failure.filter(|_| error.is_tool_not_found());
-                    self.end(id, Outcome::Failed(cause.unwrap_or(error)));
+                    let error = names::with_failed_peers(&self.peers, cause.unwrap_or(error));
+                    self.end(id, Outcome::Failed(error));
                 }
             }
         }
@@ -364,37 +340,13 @@ impl Client {
         }
     }
 
-    fn catalog_of(&self, replies: &[(PeerId, Reply)]) -> Catalog {
+    pub(super) fn catalog_of(&self, replies: &[(PeerId, Reply)]) -> Catalog {
         names::catalog(
             &self.peers,
             replies
                 .iter()
                 .map(|(peer, reply)| (*peer, own_names(reply))),
         )
-    }
-
-    fn route_by_list(
-        &mut self,
-        id: OperationId,
-        mut operation: Operation,
-        replies: &[(PeerId, Reply)],
-    ) -> Result<(), Error> {
-        let catalog = self.catalog_of(replies);
-        let (what, name) = match &mut operation.request {
-            Request::ReadResource { uri } => ("resource", uri),
-            Request::GetPrompt { name, .. } => ("prompt", name),
-            _ => return Ok(()),
-        };
-        let peer = match names::resolve(&catalog, name).map_err(|error| of_kind(error, what)) {
-            Ok(peer) => peer,
-            // A server may serve what it does not list (R20 is about tools only): if there is but one
-            // that could, it is asked.
-            Err(error) => match (replies, error.is_tool_not_found()) {
-                ([(peer, _)], true) => *peer,
-                _ => return Err(error),
-            },
-        };
-        self.hand_over(id, peer, operation, None, self.now)
     }
 
     /// The parts of an operation.
@@ -422,28 +374,6 @@ impl Client {
             self.entries.remove(part);
         }
         parts
-    }
-}
-
-/// The error about a tool as one about a resource or prompt.
-fn of_kind(mut error: Error, what: &'static str) -> Error {
-    if let Cause::ToolNotFound { tool, suggestion } = error.cause {
-        error.cause = Cause::NotListed {
-            what,
-            name: tool,
-            suggestion,
-        };
-    }
-    error
-}
-
-/// What is left of an operation's time after its first part took this long.
-fn remaining(options: Options, elapsed: Duration) -> Options {
-    let less = |limit: Option<Duration>| limit.map(|limit| limit.saturating_sub(elapsed));
-    Options {
-        absolute_timeout: less(options.absolute_timeout),
-        total_timeout: less(options.total_timeout),
-        ..options
     }
 }
 

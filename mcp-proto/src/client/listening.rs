@@ -78,15 +78,20 @@ impl Client {
         }
     }
 
-    /// Ends listening whose time is over.
-    pub(super) fn expire_listening(&mut self, now: Instant) {
+    /// Ends listening whose time is over, and waiting for lists that hold up others.
+    pub(super) fn expire_gatherings(&mut self, now: Instant) {
         while let Some((deadline, id)) = self.deadlines.first().copied()
             && deadline <= now
         {
             self.deadlines.pop_first();
-            let Some(Entry::Gathering(gathering)) = self.entries.get(&id) else {
+            let Some(Entry::Gathering(gathering)) = self.entries.get_mut(&id) else {
                 continue;
             };
+            if !gathering.is_listening() {
+                gathering.impatient = true;
+                self.route_early(id, now);
+                continue;
+            }
             let limit = deadline.since(gathering.started);
             let unread = self.take_notifications(id);
             self.drop_parts(id, now);

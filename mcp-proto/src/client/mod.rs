@@ -3,6 +3,7 @@
 mod gather;
 mod listening;
 mod names;
+mod owner;
 mod waiting;
 
 use alloc::boxed::Box;
@@ -40,7 +41,8 @@ pub struct Client {
     unread: Unread,
     /// The operations that are [`Entry::Unsettled`], oldest first.
     unsettled: Vec<OperationId>,
-    /// When the listening operations end whose time is limited, soonest first.
+    /// When the listening operations end whose time is limited, and until when lists are waited for that
+    /// hold up others; soonest first.
     deadlines: BTreeSet<(Instant, OperationId)>,
     names: ToolNames,
     last_operation: u64,
@@ -194,6 +196,7 @@ impl Client {
         self.phase = Phase::Closing;
         let closed = || Cause::Closed {
             detail: String::from("the client was closed"),
+            stderr: Vec::new(),
         };
         let own: Vec<OperationId> = self
             .entries
@@ -222,7 +225,7 @@ impl Client {
                     peer.handle(Event::TimePassed, now);
                 }
                 self.drain_all();
-                self.expire_listening(now);
+                self.expire_gatherings(now);
                 self.after_news();
                 return;
             }

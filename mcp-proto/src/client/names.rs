@@ -1,10 +1,11 @@
 //! Canonical names of tools (R80, R81).
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::catalog::{Catalog, ResolveError, Source};
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, FailedPeers};
 use crate::ids::PeerId;
 use crate::peer::Peer;
 use crate::types::Tool;
@@ -66,10 +67,28 @@ pub(super) fn resolve(catalog: &Catalog, name: &mut String) -> Result<PeerId, Er
             let unknown = || Cause::ToolNotFound {
                 tool: name.clone(),
                 suggestion: None,
+                failed: Box::default(),
             };
             return Err(Error::general(cause.unwrap_or_else(unknown)));
         }
     };
     *name = own;
     Ok(peer)
+}
+
+/// The error with the peers that may have what was not found, but could not be asked: they failed. When no
+/// peer is left, that is the error.
+pub(super) fn with_failed_peers(peers: &[Peer], mut error: Error) -> Error {
+    if let Cause::ToolNotFound { failed, .. } | Cause::NotListed { failed, .. } = &mut error.cause {
+        **failed = failed_peers(peers);
+        if failed.is_all() {
+            error.cause = Cause::NoPeer(core::mem::take(failed));
+        }
+    }
+    error
+}
+
+/// The peers that failed. The listing alone may have; then the peer is asked, but what it has is unknown.
+pub(super) fn failed_peers(peers: &[Peer]) -> FailedPeers {
+    FailedPeers::new(peers.iter().filter_map(Peer::failure), peers.len())
 }

@@ -13,6 +13,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// What is wrong with a file that holds nothing, and what to write instead.
+const EMPTY: &str = "the file is empty; write at least {\"mcpServers\": {}}";
+
 /// Something wrong, or merely odd, in a configuration file. It never quotes a value that may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -136,6 +139,16 @@ impl<'t> Reader<'t> {
             errors: Vec::new(),
             warnings: Vec::new(),
         };
+        if text.trim().is_empty() {
+            reader.errors.push(Finding {
+                source: source.to_owned(),
+                line: 1,
+                column: 1,
+                path: String::new(),
+                message: EMPTY.to_owned(),
+            });
+            return (reader, None);
+        }
         match serde_json::from_str::<&RawValue>(text) {
             Ok(raw) => {
                 let path = String::new();

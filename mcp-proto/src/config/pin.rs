@@ -73,10 +73,10 @@ impl Config {
                 Transport::Stream => Ok(LinkTarget::Stream {
                     name: config.name.clone(),
                 }),
-                Transport::Http(_) => Err(Cause::Unavailable {
-                    reason: String::from(
-                        "this version speaks to servers over stdio only, not yet over HTTP",
-                    ),
+                Transport::Http(_) => Err(Cause::Unsupported {
+                    feature: "HTTP",
+                    remedy: "Give it a \"command\" if it can also be run over stdio, or set \
+                             \"disabled\": true for it until a version that speaks HTTP.",
                 }),
             };
             PinnedPeer {

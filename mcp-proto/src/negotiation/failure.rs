@@ -108,6 +108,8 @@ impl Failure {
         Self {
             cause: Cause::Closed {
                 detail: format!("the server closed the connection during {during}: {description}"),
+                // Whoever keeps standard error adds it.
+                stderr: Vec::new(),
             },
             remedy: "correct what the server complains about".to_string(),
         }

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::last_words::LastWords;
 use super::requests::Owner;
 use super::sending::{Extra, Speech};
 use super::{MANIFEST, Peer, Phase};
@@ -157,17 +158,25 @@ impl Peer {
     /// The link is lost. What was in flight on it fails at once (R90).
     pub(super) fn on_lost(&mut self, reason: String, now: Instant) {
         self.last_stderr = self.link.as_ref().map_or_else(Vec::new, Link::stderr_lines);
-        let detail = self.with_last_words(reason);
+        let words = LastWords::of(&self.last_stderr);
+        let detail = match &words.telling {
+            // Secrets are struck out here as well: the negotiation keeps what it is told.
+            Some(line) => format!("{reason}; its last words: {}", self.redact(line)),
+            None => reason,
+        };
+        let said = words.lines.join("\n");
+        let cause = Cause::Closed {
+            detail: detail.clone(),
+            stderr: words.lines,
+        };
         if !self.is_negotiating() {
-            self.interrupt_all(&Cause::Closed {
-                detail: detail.clone(),
-            });
+            self.interrupt_all(&cause);
         }
         self.fading
             .extend(self.link.take().filter(|link| !link.is_released()));
         self.requests.clear();
         if self.is_negotiating() {
-            let asks_for_handshake = legacy::last_words_ask_for_handshake(&detail);
+            let asks_for_handshake = legacy::last_words_ask_for_handshake(&said);
             let event = negotiation::Event::LinkLost {
                 description: detail,
                 asks_for_handshake,
@@ -178,7 +187,7 @@ impl Peer {
         if matches!(self.phase, Phase::Closing) {
             return;
         }
-        let error = self.error(Cause::Closed { detail });
+        let error = self.error(cause);
         self.give_up_or_restart(error, now);
     }
 
@@ -209,14 +218,6 @@ impl Peer {
         self.has_settled = true;
         self.just_settled = true;
         self.deliver(News::PeerChanged { peer: self.id });
-    }
-
-    /// Adds the end of standard error, secrets struck out: it usually says why a server died.
-    fn with_last_words(&self, reason: String) -> String {
-        match self.last_stderr.last() {
-            Some(line) => format!("{reason}; its last words: {}", self.redact(line)),
-            None => reason,
-        }
     }
 
     pub(super) fn expire_negotiation(&mut self, now: Instant) {
@@ -256,7 +257,11 @@ impl Peer {
                 Command::Established(verdict) => self.establish(verdict, now),
                 Command::Fail(failure) => {
                     let remedy = self.redact(&failure.remedy);
-                    let error = self.error(failure.cause).advise(&remedy);
+                    let mut cause = failure.cause;
+                    if let Cause::Closed { stderr, .. } = &mut cause {
+                        *stderr = LastWords::of(&self.last_stderr).lines;
+                    }
+                    let error = self.error(cause).advise(&remedy);
                     self.fail(error, now);
                 }
             }

@@ -84,9 +84,7 @@ impl Peer {
         report
             .notes
             .extend(self.manifest.rejected().iter().map(ToString::to_string));
-        if let Phase::Failed(error) | Phase::Restarting(error) = &self.phase {
-            report.failure = Some(error.into());
-        }
+        report.failure = self.failure().map(Into::into);
         report
     }
 

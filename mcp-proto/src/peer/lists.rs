@@ -321,7 +321,7 @@ impl Peer {
     }
 
     /// Remembers something odd that is no failure; each text once.
-    pub(super) fn note(&mut self, note: String) {
+    pub(crate) fn note(&mut self, note: String) {
         let note = self.redact(&note);
         if !self.notes.contains(&note) && self.notes.len() < 32 {
             self.notes.push(note);

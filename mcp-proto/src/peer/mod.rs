@@ -10,6 +10,7 @@ mod deadlines;
 mod diagnosis;
 mod identity;
 mod inbound;
+mod last_words;
 mod listening;
 mod lists;
 mod operations;
@@ -212,6 +213,15 @@ impl Peer {
         matches!(self.phase, Phase::Ready)
     }
 
+    /// Why the peer failed, while it counts as failed.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&Error> {
+        match &self.phase {
+            Phase::Failed(error) | Phase::Restarting(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether operations can be served now: the peer is settled and its link stands, though its
     /// listing may have failed.
     #[must_use]
@@ -367,6 +377,7 @@ impl Peer {
         self.recovery.stop();
         self.end_all(|| Cause::Closed {
             detail: String::from("the client was closed"),
+            stderr: Vec::new(),
         });
         self.retire_link(now);
         self.flush();

@@ -29,8 +29,9 @@ impl Peer {
                 message: self.redact(&rpc.message),
                 data: rpc.data.and_then(|data| self.redact_json(data)),
             }),
-            Cause::Closed { detail } => Cause::Closed {
+            Cause::Closed { detail, stderr } => Cause::Closed {
                 detail: self.redact(&detail),
+                stderr: stderr.iter().map(|line| self.redact(line)).collect(),
             },
             Cause::Unavailable { reason } => Cause::Unavailable {
                 reason: self.redact(&reason),

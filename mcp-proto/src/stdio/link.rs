@@ -47,6 +47,8 @@ enum Life {
 /// Rungs of the shutdown ladder. spec: basic/transports/stdio#shutdown
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rung {
+    /// It is being opened still: a process may be there at any moment, and must not be forgotten.
+    Opening,
     InputClosed,
     Asked,
     Killed,
@@ -155,7 +157,7 @@ impl Link {
         actions: &mut VecDeque<Action>,
     ) -> LinkNews {
         match event {
-            Event::LinkOpened { .. } => self.on_opened(),
+            Event::LinkOpened { .. } => self.on_opened(now, actions),
             Event::LinkFailed { failure, .. } => {
                 self.life = Life::Released;
                 LinkNews::Failed(failure)
@@ -189,12 +191,18 @@ impl Link {
         }
     }
 
-    fn on_opened(&mut self) -> LinkNews {
-        if self.life != Life::Opening {
-            return LinkNews::Nothing;
+    fn on_opened(&mut self, now: Instant, actions: &mut VecDeque<Action>) -> LinkNews {
+        match self.life {
+            Life::Opening => {
+                self.life = Life::Open;
+                LinkNews::Opened
+            }
+            Life::Stopping(Rung::Opening, _) => {
+                self.close_input(now, actions);
+                LinkNews::Nothing
+            }
+            _ => LinkNews::Nothing,
         }
-        self.life = Life::Open;
-        LinkNews::Opened
     }
 
     /// A broken pipe usually precedes the exit by a moment: wait for its status.
@@ -279,7 +287,7 @@ impl Link {
                 self.life = Life::Stopping(Rung::Killed, now + KILL_GRACE);
                 LinkNews::Nothing
             }
-            Rung::InputClosed | Rung::Killed | Rung::Exited => {
+            Rung::Opening | Rung::InputClosed | Rung::Killed | Rung::Exited => {
                 self.release(actions);
                 LinkNews::Released
             }
@@ -289,15 +297,16 @@ impl Link {
     /// Begins the shutdown ladder, unless it has begun.
     pub(crate) fn shut_down(&mut self, now: Instant, actions: &mut VecDeque<Action>) {
         match self.life {
-            // A process that is not known to run yet cannot be waited for.
-            Life::Opening => self.release(actions),
+            Life::Opening => self.life = Life::Stopping(Rung::Opening, now + EXIT_GRACE),
             Life::Open | Life::Fading(_) if self.exit.is_some() => self.release(actions),
-            Life::Open | Life::Fading(_) => {
-                actions.push_back(Action::CloseInput { link: self.id });
-                self.life = Life::Stopping(Rung::InputClosed, now + EXIT_GRACE);
-            }
+            Life::Open | Life::Fading(_) => self.close_input(now, actions),
             Life::Stopping(..) | Life::Released => {}
         }
+    }
+
+    fn close_input(&mut self, now: Instant, actions: &mut VecDeque<Action>) {
+        actions.push_back(Action::CloseInput { link: self.id });
+        self.life = Life::Stopping(Rung::InputClosed, now + EXIT_GRACE);
     }
 
     fn release(&mut self, actions: &mut VecDeque<Action>) {

@@ -1,17 +1,25 @@
 //! The command line.
 
+use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use mcp_proto::wire::Json;
 
+use crate::exit::Failure;
 use crate::fake::FakeServer;
+use crate::program;
 
 /// A client for the Model Context Protocol.
 ///
-/// Servers come from a configuration file in the form that every MCP host reads: `.mcp.json` in the
-/// current directory, or else the user's own.
+/// Servers come from a configuration file in the form that every MCP host reads: the one that --config
+/// names, or .mcp.json in the current directory, or else ~/.config/mcp-harness/mcp.json.
+///
+/// Exit status: 0 all is well; 1 the call failed, or the tool says so; 2 the command line or the
+/// configuration is wrong; 3 a server failed (report, doctor); 4 the server needs input that was not given;
+/// 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "mcp-harness", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -23,6 +31,7 @@ pub(crate) struct Cli {
 
 /// Options of every command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The configuration file [default: .mcp.json, then the user's own]
     #[arg(long, global = true, value_name = "FILE")]
@@ -70,18 +79,23 @@ pub(crate) enum Command {
     Call(Call),
     /// Read a resource
     Read {
-        /// The URI, as `resources` lists it
+        /// The URI, as `resources` lists it; NAME/URI asks that server, whatever it lists
         uri: String,
     },
     /// Get a prompt
     Prompt {
-        /// The name, as `prompts` lists it
+        /// The name, as `prompts` lists it; NAME/PROMPT asks that server
         name: String,
         /// Its arguments: a JSON object of strings, `@FILE`, or `-` for standard input
         #[arg(value_name = "JSON")]
         arguments: Option<String>,
     },
     /// Run operations from standard input, one JSON object a line
+    ///
+    /// Each line is an operation with an "id" (a string or number of yours) and an "op". Each is answered by
+    /// exactly one line with that "id" and an "outcome": complete, input_required, cancelled or error. All
+    /// servers are started once, at the beginning.
+    #[command(after_long_help = BATCH)]
     Batch,
     /// Say per server what was run, what came back, and what to do about it
     Doctor,
@@ -108,6 +122,103 @@ pub(crate) struct Call {
     /// Answer an input request of this key; may be repeated
     #[arg(long, value_name = "KEY=JSON", value_parser = input)]
     pub(crate) input: Vec<(String, Json)>,
+}
+
+const CALL: &str = "\
+Examples:
+  mcp-harness call get_current_time '{\"timezone\": \"Asia/Tokyo\"}'
+  mcp-harness call files/search @arguments.json --timeout 30s
+  mcp-harness call ask --input name='{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}'";
+
+const BATCH: &str = r#"Operations:
+  {"id":1,"op":"call","tool":"search","arguments":{"q":"x"}}    also: progress, input, requestState,
+                                                                idempotencyKey
+  {"id":2,"op":"read","uri":"file:///x"}
+  {"id":3,"op":"prompt","name":"review","arguments":{"code":"x"}}
+  {"id":4,"op":"list_tools"}           also list_resources, list_resource_templates, list_prompts
+  {"id":5,"op":"listen","ms":1000}     change notifications; without "ms" until the end
+  {"id":6,"op":"report"}               waits for all servers, then what `report --json` prints
+  {"id":7,"op":"sleep","ms":100}
+  {"id":8,"op":"close"}                ends what is pending, closes all servers
+
+On 1 to 5:
+  "peer":"NAME"        names and URIs are then that server's own
+  "timeoutMs":N        the longest duration
+  "cancelAfterMs":N    cancel it then
+  "background":true    go on with the next line; otherwise it waits for the outcome of this one
+
+Answers:
+  {"id":1,"outcome":"complete","ms":12,"peer":"web","tool":"search","isError":false,"content":[…]}
+  {"id":2,"outcome":"error","ms":3,"error":{"kind":"toolNotFound","message":"…","remedy":"…"}}
+  {"id":1,"event":"progress","progress":1,"total":2}                      before its outcome
+  {"id":5,"event":"notification","peer":"web","method":"notifications/…"}
+
+A line that is no operation is answered with "line", its number, and an error of the kind
+"usage"; the exit status is then 2, and otherwise 0, whatever the outcomes are. With --json an
+error of the configuration is one line of JSON on standard output, too."#;
+
+/// Global options that mean nothing to a command, and are not shown with it.
+const IRRELEVANT: [(&str, &[&str]); 3] = [
+    ("batch", &["json"]),
+    ("demo", &["config", "peer"]),
+    (
+        "fake-server",
+        &["config", "driver", "json", "peer", "verbose"],
+    ),
+];
+
+fn command() -> clap::Command {
+    let mut command = Cli::command().bin_name(program::short_name());
+    let examples = CALL.replace("mcp-harness", program::short_name());
+    command = command.mut_subcommand("call", |command| command.after_help(examples));
+    let globals: Vec<clap::Arg> = command.get_arguments().cloned().collect();
+    for (name, hidden) in IRRELEVANT {
+        let hidden = globals
+            .iter()
+            .filter(|arg| hidden.contains(&arg.get_id().as_str()));
+        let hidden: Vec<clap::Arg> = hidden.map(|arg| arg.clone().hide(true)).collect();
+        command = command.mut_subcommand(name, |command| command.args(hidden));
+    }
+    command
+}
+
+/// The command line. Whoever asks for help or for the version is shown it, and nothing else happens.
+pub(crate) fn parse() -> Result<Cli, Failure> {
+    let parsed = command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !asks_for_json() => error.exit(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Failure::usage("no command was given", "See `mcp-harness --help`.")
+        }
+        _ => wrong(&error.render().to_string()),
+    })
+}
+
+/// Whether one JSON document is wanted, though the command line is wrong.
+pub(crate) fn asks_for_json() -> bool {
+    let options = env::args_os().take_while(|argument| argument != "--");
+    options.skip(1).any(|argument| argument == "--json")
+}
+
+/// What is wrong with the command line, from what clap has to say in several paragraphs: what is wrong, tips,
+/// the usage.
+fn wrong(rendered: &str) -> Failure {
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut paragraphs = rendered.split("\n\n");
+    let what = joined(paragraphs.next().unwrap_or_default());
+    let lines = paragraphs.flat_map(str::lines).map(str::trim);
+    let mut advice: Vec<String> = lines
+        .filter_map(|line| line.strip_prefix("tip: "))
+        .map(str::to_owned)
+        .collect();
+    let known = command();
+    let of = env::args().find(|argument| known.find_subcommand(argument).is_some());
+    let of = of.map_or_else(String::new, |command| format!("{command} "));
+    advice.push(format!("see `mcp-harness {of}--help`"));
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    Failure::usage(what, advice.join("; "))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -142,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
     let session = session::open(config, driver, &interrupt)?;
     let shared = Arc::new(Shared {
         timer: Timer::start()
-            .map_err(|error| Failure::system(format!("no thread can be started: {error}")))?,
+            .map_err(|error| Failure::exhausted(format!("no thread can be started: {error}")))?,
         session,
         input: Input::default(),
         output: Output::default(),

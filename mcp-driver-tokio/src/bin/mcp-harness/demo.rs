@@ -6,6 +6,7 @@
 use std::env;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
 use mcp_proto::config::PeerConfig;
 use mcp_proto::report::{PeerReport, PeerState, Report};
@@ -15,12 +16,31 @@ use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Options, Outcome, Re
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Reader, coloured, json, one_line, print};
+use crate::program;
 use crate::session::{self, Session};
 
 /// A server that takes its standard output for a log, as some do while they start.
 const CHATTY: &str = r#"{"options": {"name": "chatty"}, "steps": [
     "chatty 1.0 starting up", "listening on stdio ...",
     {"on": "server/discover"}, "«GOOD_DISCOVER»"]}"#;
+
+/// A server that dies in the middle of a call, with a stack trace.
+const FRAGILE: &str = r#"{"options": {"name": "fragile"}, "era": "modern", "steps": [
+    {"on": "tools/call"},
+    {"stderr": "Error: out of memory\n    at echo (server.js:7:3)\n\nNode.js v22.0.0\n"},
+    {"exit": 1}]}"#;
+
+/// A server that answers a call with content that is none: a text without its text.
+const LIAR: &str = r#"{"options": {"name": "liar"}, "era": "modern", "steps": [
+    {"on_each": "tools/call", "emit":
+        "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\"}]}}"}]}"#;
+
+/// A server that takes a call and never answers.
+const SLEEPY: &str = r#"{"options": {"name": "sleepy"}, "era": "modern", "steps": [
+    {"on_each": "tools/call", "emit": []}]}"#;
+
+/// How long its answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs the demo.
 pub(crate) fn run(global: &Global) -> Result<Exit, Failure> {
@@ -31,10 +51,11 @@ pub(crate) fn run(global: &Global) -> Result<Exit, Failure> {
     demo.print(INTRODUCTION);
     crate::with_config(global, config()?, |session, _| {
         let shown = demo.show(session);
-        if demo.json {
-            output::print_json(demo.document(shown.is_ok()));
+        if !demo.json {
+            return shown.map(|()| Exit::Good);
         }
-        shown.map(|()| Exit::Good)
+        output::print_json(demo.document(shown.as_ref().err()));
+        Ok(shown.map_or_else(|failure| failure.exit, |()| Exit::Good))
     })
 }
 
@@ -55,7 +76,7 @@ struct Check {
 }
 
 const INTRODUCTION: &str = "\
-This starts four small MCP servers on this machine and talks to all of them at once.
+This starts seven small MCP servers on this machine and talks to all of them at once.
 Nothing is installed, and nothing goes over a network.
 ";
 
@@ -63,6 +84,12 @@ const CONNECT: &str = "\
 Each server is asked first whether it speaks the current protocol. Older servers are spoken to\n\
 only where the configuration allows it: \"veteran\" is, \"stranger\" is not, so that one is\n\
 refused, and the others go on. \"chatty\" logs to standard output before its first message.\n\n";
+
+const LET_DOWN: &str = "\
+Four servers are called at the same time. One of them is good; \"fragile\" dies in the middle of\n\
+its call, \"liar\" answers nonsense, and \"sleepy\" never answers and is given one second. Each\n\
+failure is the caller's to know, with what to do; whether the call may have been executed\n\
+decides if it is safe to repeat. No other server notices.\n\n";
 
 const CALL: &str = "\
 A tool that one server has is called by its name. Several have \"echo\", so that name leads\n\
@@ -95,8 +122,16 @@ fn config() -> Result<Config, Failure> {
         "stranger",
         &["--era=legacy", "--name=stranger", "--tools=echo"],
     );
-    let chatty = server("chatty", &["--script-json", CHATTY]);
-    Ok(Config::new(vec![modern, allowed, refused, chatty]))
+    let scripted = |name, script| server(name, &["--script-json", script]);
+    Ok(Config::new(vec![
+        modern,
+        allowed,
+        refused,
+        scripted("chatty", CHATTY),
+        scripted("fragile", FRAGILE),
+        scripted("liar", LIAR),
+        scripted("sleepy", SLEEPY),
+    ]))
 }
 
 impl Demo {
@@ -105,8 +140,9 @@ impl Demo {
         self.call(session)?;
         self.refuse(session)?;
         self.answer(session)?;
+        self.let_down(session)?;
         self.close(session)?;
-        self.print(END);
+        self.print(&program::typed(END));
         Ok(())
     }
 
@@ -118,14 +154,14 @@ impl Demo {
         self.print(&report.to_string());
         self.report = Some(report.clone());
         let peer = |name: &str| report.peers.iter().find(|peer| peer.name == name);
-        let ready = |name| peer(name).is_some_and(|peer| peer.state == PeerState::Ready);
+        let ready = |peer: &&PeerReport| peer.state == PeerState::Ready;
         let refused = |peer: &PeerReport| {
             let kind = peer.failure.as_ref().map(|failure| failure.kind);
             peer.state == PeerState::Failed && kind == Some(ErrorKind::LegacyNotAllowed)
         };
         self.check(
-            ready("modern") && ready("veteran") && ready("chatty"),
-            "three servers are ready",
+            report.peers.iter().filter(ready).count() == 6,
+            "six servers are ready",
         )?;
         self.check(
             peer("stranger").is_some_and(refused),
@@ -203,8 +239,65 @@ impl Demo {
         )
     }
 
+    fn let_down(&mut self, session: &dyn Session) -> Result<(), Failure> {
+        self.title(5, "Be let down");
+        self.print(LET_DOWN);
+        let names = ["modern/echo", "fragile/echo", "liar/echo", "sleepy/echo"];
+        let submit = |name: &str| {
+            let hello = arguments(r#"{"text": "hello"}"#);
+            // As if it were the server's "timeoutMs". Only the one that never answers needs it.
+            let options = Options {
+                idle_timeout: (name == "sleepy/echo").then_some(PATIENCE),
+                ..Options::default()
+            };
+            session.submit(Operation::call(name, hello).with(options))
+        };
+        let calls = names.map(|name| (name, submit(name)));
+        let ended = calls.map(|(name, submitted)| {
+            let ended = session::wait(submitted, |_| {});
+            self.show_call(name, &ended);
+            ended
+        });
+        let [good, died, lied, slept] = &ended;
+        let is = |ended, kind| {
+            failure(ended).is_some_and(|error| error.kind() == kind && error.may_have_executed())
+        };
+        self.check(
+            text(good).as_deref() == Some("hello"),
+            "the good server answered",
+        )?;
+        self.check(
+            is(died, ErrorKind::Closed),
+            "the call of a server that died says so, and what the server said last",
+        )?;
+        self.check(
+            is(lied, ErrorKind::SchemaViolation),
+            "an answer that is none was refused",
+        )?;
+        self.check(
+            is(slept, ErrorKind::Timeout),
+            "a call without an answer has ended in time",
+        )?;
+        let report = session.report();
+        let table = report.to_string();
+        let table = table.split("\n\n").next().unwrap_or_default();
+        self.print(&format!("\n{table}\n"));
+        let peer = |name: &str| report.peers.iter().find(|peer| peer.name == name);
+        let failed: Vec<&str> = report
+            .peers
+            .iter()
+            .filter(|peer| peer.state == PeerState::Failed)
+            .map(|peer| peer.name.as_str())
+            .collect();
+        self.check(
+            failed == ["fragile", "stranger"]
+                && peer("liar").is_some_and(|peer| peer.degraded.is_some()),
+            "one server is lost, one is marked as degraded, the others are as before",
+        )
+    }
+
     fn close(&mut self, session: &dyn Session) -> Result<(), Failure> {
-        self.title(5, "Close");
+        self.title(6, "Close");
         session.close();
         self.check(
             children().is_none_or(|left| left == 0),
@@ -218,7 +311,10 @@ impl Demo {
             Outcome::Complete(Reply::Call(result)) => output::text(result, Reader::Program),
             Outcome::Complete(_) => String::new(),
             Outcome::InputRequired(input) => format!("asks: {}", input.prompt()),
-            Outcome::Failed(error) => format!("error: {error}\nhelp: {}", error.remedy()),
+            Outcome::Failed(error) => {
+                let what = output::advised(&error.to_string(), &error.remedy());
+                format!("error: {what}")
+            }
         };
         let mut shown = format!("  > {call}\n");
         for line in came.lines() {
@@ -254,14 +350,17 @@ impl Demo {
         }
     }
 
-    /// `{"ok":…,"steps":[{"step":…,"ok":…,"what":…}],"report":{…}}`
-    fn document(&self, ok: bool) -> Vec<u8> {
+    /// `{"ok":…,"steps":[{"step":…,"ok":…,"what":…}],"report":{…},"error":{…}}`
+    fn document(&self, failure: Option<&Failure>) -> Vec<u8> {
         json::document(|object| {
-            object.raw("ok", json::boolean(ok));
+            object.raw("ok", json::boolean(failure.is_none()));
             let steps: Vec<Vec<u8>> = self.checks.iter().map(Check::document).collect();
             json::objects(object, "steps", &steps);
             if let Some(report) = &self.report {
                 object.raw("report", report.to_json().as_str());
+            }
+            if let Some(failure) = failure {
+                json::failure(object, failure);
             }
         })
     }
@@ -307,11 +406,10 @@ fn arguments(text: &str) -> Option<Json> {
 }
 
 fn unexpected(what: &str) -> Failure {
-    Failure {
-        messages: vec![format!("the demo did not go as expected: {what}")],
-        remedy: "Report this with everything above; it is a fault of this program.".into(),
-        exit: Exit::CallFailed,
-    }
+    Failure::system(
+        format!("the demo did not go as expected: {what}"),
+        "Report this with everything above; it is a fault of this program.",
+    )
 }
 
 /// How many child processes there are, where the system says so.

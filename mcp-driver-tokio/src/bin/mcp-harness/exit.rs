@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use mcp_proto::Error;
 use mcp_proto::error::Cause;
+use mcp_proto::{Error, ErrorKind};
 
 /// The exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,43 +38,74 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not be carried out, for a person.
+/// Why a command could not be carried out.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What is wrong, one line each.
-    pub(crate) messages: Vec<String>,
-    /// What to do about it.
+    /// The kind in one word.
+    pub(crate) kind: ErrorKind,
+    /// What is wrong, in one line.
+    pub(crate) message: String,
+    /// What to do about it, in one sentence.
     pub(crate) remedy: String,
+    /// What else there is to see, a line each.
+    pub(crate) details: Vec<String>,
+    /// All that is known, where it is an error of the client.
+    pub(crate) error: Option<Box<Error>>,
     /// How the process ends.
     pub(crate) exit: Exit,
 }
 
 impl Failure {
-    /// The command line or the configuration is wrong.
+    /// The command line is wrong.
     pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            messages: vec![message.into()],
+            kind: ErrorKind::Usage,
+            message: message.into(),
             remedy: remedy.into(),
+            details: Vec::new(),
+            error: None,
             exit: Exit::Usage,
         }
     }
 
-    /// The machine does not give what is needed.
-    pub(crate) fn system(message: impl Into<String>) -> Self {
+    /// The configuration is wrong.
+    pub(crate) fn config(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            messages: vec![message.into()],
-            remedy: "Free some threads or descriptors, and try again.".into(),
-            exit: Exit::CallFailed,
+            kind: ErrorKind::Config,
+            ..Self::usage(message, remedy)
         }
+    }
+
+    /// The machine does not give what is needed, or this program is wrong.
+    pub(crate) fn system(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Unavailable,
+            exit: Exit::CallFailed,
+            ..Self::usage(message, remedy)
+        }
+    }
+
+    /// The machine has no more threads or descriptors.
+    pub(crate) fn exhausted(message: impl Into<String>) -> Self {
+        Self::system(message, "Free some threads or descriptors, and try again.")
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        // A single line stands in the message already.
+        let quoted = error.stderr();
         Self {
-            messages: vec![error.to_string()],
+            kind: error.kind(),
+            message: error.to_string(),
             remedy: error.remedy(),
+            details: if quoted.len() > 1 {
+                quoted.to_vec()
+            } else {
+                Vec::new()
+            },
             exit: (&error).into(),
+            error: Some(Box::new(error)),
         }
     }
 }

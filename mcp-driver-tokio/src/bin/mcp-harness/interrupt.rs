@@ -31,7 +31,7 @@ impl Interrupt {
         let interrupt = Self::default();
         let other = interrupt.clone();
         ctrlc::set_handler(move || other.on_signal())
-            .map_err(|error| Failure::system(format!("signals cannot be handled: {error}")))?;
+            .map_err(|error| Failure::exhausted(format!("signals cannot be handled: {error}")))?;
         Ok(interrupt)
     }
 

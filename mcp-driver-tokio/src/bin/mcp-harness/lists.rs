@@ -106,8 +106,8 @@ fn show(
 fn warn_of_failures(session: &dyn Session) {
     for peer in session.report().peers {
         if let Some(failure) = peer.failure.filter(|_| peer.state == PeerState::Failed) {
-            output::note("warning", &format!("{}: {}", peer.name, failure.message));
-            output::note("help", &failure.remedy);
+            let what = format!("{}: {}", peer.name, failure.message);
+            output::note("warning", &output::advised(&what, &failure.remedy));
         }
     }
 }

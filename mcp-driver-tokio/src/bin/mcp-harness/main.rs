@@ -1,7 +1,7 @@
 //! `mcp-harness`: the client on the command line.
 //!
 //! Everything that a command prints on standard output is its result; what concerns people only goes to
-//! standard error. With `--json` standard output is one JSON document.
+//! standard error. With `--json` standard output is one JSON document, also when the command fails.
 
 mod args;
 mod batch;
@@ -13,12 +13,12 @@ mod fake;
 mod interrupt;
 mod lists;
 mod output;
+mod program;
 mod session;
 mod setup;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use mcp_proto::Config;
 
 use args::{Cli, Command, Global};
@@ -27,16 +27,25 @@ use interrupt::Interrupt;
 use session::Session;
 
 fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = match args::parse() {
+        Ok(cli) => cli,
+        Err(failure) => return end(&failure, args::asks_for_json()),
+    };
+    program::remember(global.config.as_deref());
     let done = match command {
         // Nothing goes before it: it may be a child of its own that has to do one thing only.
         Command::FakeServer(options) => fake::run(options),
         command => run(&global, command).map(ExitCode::from),
     };
-    done.unwrap_or_else(|failure| {
-        output::failure(&failure);
-        failure.exit.into()
-    })
+    done.unwrap_or_else(|failure| end(&failure, global.json))
+}
+
+/// Says why nothing came of the command. Whoever interrupted it knows.
+fn end(failure: &Failure, to_program: bool) -> ExitCode {
+    if to_program || failure.exit != Exit::Interrupted {
+        output::failure(failure, to_program);
+    }
+    failure.exit.into()
 }
 
 fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
@@ -96,8 +105,11 @@ fn with_config(
     let session = session::open(config, global.driver, &interrupt)?;
     let done = work(session.as_ref(), &names);
     session.close();
-    if interrupt.is_hit() {
-        return Ok(Exit::Interrupted);
+    match done {
+        Ok(exit) => Ok(interrupt.exit(exit)),
+        Err(failure) => Err(Failure {
+            exit: interrupt.exit(failure.exit),
+            ..failure
+        }),
     }
-    done
 }

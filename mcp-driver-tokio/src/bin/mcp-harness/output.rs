@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use mcp_proto::wire::printable;
 
 use crate::exit::Failure;
+use crate::program::typed;
 
 pub(crate) use progress::Bar;
 pub(crate) use table::table;
@@ -43,12 +44,38 @@ pub(crate) fn say(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Says what went wrong and what to do about it.
-pub(crate) fn failure(failure: &Failure) {
-    for message in &failure.messages {
-        note("error", message);
+/// Says what went wrong and what to do about it: to people in one line, and what else there is to see
+/// indented below it; to programs as the one document that they get.
+pub(crate) fn failure(failure: &Failure, to_program: bool) {
+    if to_program {
+        return print_json(json::document(|object| {
+            object.string("outcome", "error");
+            json::failure(object, failure);
+        }));
     }
-    note("help", &failure.remedy);
+    note("error", &advised(&failure.message, &failure.remedy));
+    for line in &failure.details {
+        say(&format!(
+            "    {}",
+            printable(line.as_bytes(), MESSAGE_BYTES_MAX)
+        ));
+    }
+}
+
+/// `what is wrong; what to do`, as one line.
+pub(crate) fn advised(message: &str, remedy: &str) -> String {
+    let (message, remedy) = (one_line(message), typed(remedy));
+    if message.ends_with(['?', '!']) {
+        return format!("{message} {remedy}");
+    }
+    let mut letters = remedy.chars();
+    let first = letters.next().map(|first| first.to_lowercase().to_string());
+    let rest = letters.as_str().trim_end_matches('.');
+    format!(
+        "{}; {}{rest}",
+        message.trim_end_matches('.'),
+        first.unwrap_or_default()
+    )
 }
 
 /// Text from outside on one line, fit for a terminal.

@@ -83,9 +83,17 @@ pub(crate) fn run(session: &dyn Session, operation: Operation) -> Ended {
 pub(crate) fn run_with(
     session: &dyn Session,
     operation: Operation,
+    on_progress: impl FnMut(Progress),
+) -> Ended {
+    wait(session.submit(operation), on_progress)
+}
+
+/// Waits for the end of an operation that was submitted.
+pub(crate) fn wait(
+    submitted: Result<Box<dyn Pending>, Error>,
     mut on_progress: impl FnMut(Progress),
 ) -> Ended {
-    let mut pending = match session.submit(operation) {
+    let mut pending = match submitted {
         Ok(pending) => pending,
         Err(error) => return refused(error),
     };
@@ -169,7 +177,7 @@ fn identity() -> Result<Identity, Failure> {
         "sampling": {},
     });
     Identity::new(info.into(), capabilities.into()).map_err(|error| {
-        Failure::usage(
+        Failure::system(
             error.to_string(),
             "Report this; it is a fault of this program.",
         )

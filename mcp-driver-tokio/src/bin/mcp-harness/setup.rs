@@ -24,17 +24,24 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
     };
     let source = path.display().to_string();
     let text = fs::read_to_string(&path).map_err(|error| {
-        Failure::usage(
+        Failure::config(
             format!("{source}: {error}"),
             "Name a configuration file that can be read with --config.",
         )
     })?;
     let mut variable = |name: &str| env::var(name).ok();
     let mut config = Config::parse(&text, &source, &mut variable).map_err(|error| {
-        let remedy = "Correct the file at the places that are named; nothing was started.";
+        let mut findings = error.findings.iter().map(ToString::to_string);
+        let first = findings.next().unwrap_or_else(|| source.clone());
+        let details: Vec<String> = findings.collect();
+        let (more, places) = match details.len() {
+            0 => (String::new(), "at that place"),
+            more => (format!(" (and {more} more)"), "at these places"),
+        };
+        let remedy = format!("Correct the file {places}; nothing was started.");
         Failure {
-            messages: error.findings.iter().map(ToString::to_string).collect(),
-            ..Failure::usage("", remedy)
+            details,
+            ..Failure::config(first + &more, remedy)
         }
     })?;
     for warning in &config.warnings {
@@ -65,7 +72,12 @@ pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
             "Give the arguments as one JSON object, such as '{\"text\": \"hi\"}'.",
         )
     };
-    let text = text.map_err(|error| wrong(error.to_string()))?;
+    let text = text.map_err(|error| {
+        Failure::usage(
+            format!("{source}: {error}"),
+            "Name a file that can be read, as @FILE, or give the arguments themselves.",
+        )
+    })?;
     let json = Json::parse(&text).map_err(|error| wrong(error.to_string()))?;
     if !json.as_str().starts_with('{') {
         return Err(wrong("expected a JSON object".to_owned()));
@@ -85,9 +97,12 @@ fn default_path() -> Result<PathBuf, Failure> {
     let candidates = [Some(PathBuf::from(PROJECT_FILE)), user.clone()];
     let found = candidates.into_iter().flatten().find(|path| path.exists());
     found.ok_or_else(|| {
-        let also = user.map_or_else(String::new, |path| format!(" or {}", path.display()));
-        Failure::usage(
-            format!("no configuration: neither --config nor {PROJECT_FILE}{also}"),
+        let missing = match user {
+            Some(path) => format!("neither {PROJECT_FILE} nor {} exists", path.display()),
+            None => format!("{PROJECT_FILE} does not exist"),
+        };
+        Failure::config(
+            format!("no configuration: {missing}, and no --config was given"),
             format!(
                 "Write {PROJECT_FILE}: {{\"mcpServers\": {{\"NAME\": {{\"command\": \"PROGRAM\", \
                  \"args\": []}}}}}}; or try `mcp-harness demo`, which needs none."

@@ -1,11 +1,12 @@
 //! The JSON forms: the same members in `--json` and in `batch`.
 
-use mcp_proto::error::Cause;
+use mcp_proto::error::{Cause, FailedPeers};
 use mcp_proto::types::{Entry, InputRequired};
 use mcp_proto::wire::encode::{push_single_line, push_string};
 use mcp_proto::wire::{Json, Members, ObjectWriter};
 use mcp_proto::{Ended, Error, ErrorKind, Listed, Outcome, Reply, Report};
 
+use crate::exit::Failure;
 use crate::session::Progress;
 
 /// `complete`, `input_required`, `cancelled` or `error`.
@@ -90,6 +91,21 @@ pub(crate) fn report(object: &mut ObjectWriter<'_>, report: &Report) {
     object.members(members.strip_suffix('}').unwrap_or(members));
 }
 
+/// The member `error` of a command that could not be carried out.
+pub(crate) fn failure(object: &mut ObjectWriter<'_>, failure: &Failure) {
+    if let Some(known) = &failure.error {
+        return error(object, known, false);
+    }
+    let mut object = object.object("error");
+    object.string("kind", failure.kind.as_str());
+    object.string("message", &failure.message);
+    object.string("remedy", &failure.remedy);
+    if !failure.details.is_empty() {
+        strings(&mut object, "details", &failure.details);
+    }
+    object.end();
+}
+
 /// The member `error`.
 pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool) {
     let mut object = object.object("error");
@@ -99,6 +115,12 @@ pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool)
     }
     object.string("message", &error.cause.to_string());
     object.string("remedy", &error.remedy());
+    if !error.stderr().is_empty() {
+        strings(&mut object, "stderr", error.stderr());
+    }
+    if let Some(failed) = error.failed_peers() {
+        failed_peers(&mut object, failed);
+    }
     match &error.cause {
         Cause::Rpc(rpc) => {
             object.raw("code", &rpc.code.to_string());
@@ -120,6 +142,27 @@ pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool)
         object.raw("mayHaveExecuted", boolean(error.may_have_executed()));
     }
     object.end();
+}
+
+/// The servers that could not be asked: some of them by name, and how many there are.
+fn failed_peers(object: &mut ObjectWriter<'_>, failed: &FailedPeers) {
+    let documents: Vec<Vec<u8>> = failed
+        .named
+        .iter()
+        .map(|peer| {
+            document(|object| {
+                object.string("name", &peer.peer);
+                object.string("kind", peer.kind.as_str());
+                object.string("message", &peer.message);
+                object.string("remedy", &peer.remedy);
+                if !peer.stderr.is_empty() {
+                    strings(object, "stderr", &peer.stderr);
+                }
+            })
+        })
+        .collect();
+    objects(object, "failedPeers", &documents);
+    object.u64("failedPeersTotal", failed.total as u64);
 }
 
 /// The members of a progress report.

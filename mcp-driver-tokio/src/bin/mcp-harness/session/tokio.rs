@@ -24,7 +24,9 @@ impl Tokio {
             .worker_threads(WORKER_THREADS)
             .enable_all()
             .build()
-            .map_err(|error| Failure::system(format!("the runtime cannot be started: {error}")))?;
+            .map_err(|error| {
+                Failure::exhausted(format!("the runtime cannot be started: {error}"))
+            })?;
         let client = {
             let _inside = runtime.enter();
             Client::builder(config).identity(identity).start()

@@ -1,0 +1,238 @@
+//! Every command in every kind of trouble: with `--json` one document on standard output, without it one line
+//! on standard error.
+#![cfg(all(feature = "cli", unix))]
+
+mod cli_support;
+
+use cli_support::{Done, Place, fake, scripted, stable};
+use serde_json::{Value, json};
+
+/// Every command that reads the configuration.
+const COMMANDS: [&[&str]; 10] = [
+    &["report"],
+    &["tools"],
+    &["resources"],
+    &["resources", "--templates"],
+    &["prompts"],
+    &["call", "nowhere"],
+    &["read", "no:where"],
+    &["prompt", "nowhere"],
+    &["doctor"],
+    &["batch"],
+];
+
+/// A server that ends at once, with a stack trace.
+fn dead() -> Value {
+    let trace =
+        "file.js:1\n  throw err;\n  ^\n\nError: no key\n    at a (file.js:1)\n\nNode.js v20\n";
+    scripted(&json!({"steps": [{"stderr": trace}, {"exit": 3}, {"on": "server/discover"}]}))
+}
+
+/// Runs a command both ways: the exit status, the document, and the lines for people.
+fn both_ways(place: &Place, command: &[&str]) -> (i32, Done, Done) {
+    let people = place.run_both(command);
+    let program = place.run_both(&[command, &["--json"]].concat());
+    assert_eq!(people.status, program.status, "{people}{program}");
+    (people.status, program, people)
+}
+
+/// The `error` of the one document. Nothing else is printed anywhere.
+fn error(program: &Done) -> Value {
+    assert_eq!(program.stdout.lines().count(), 1, "{program}");
+    assert_eq!(program.stderr, "", "{program}");
+    let document = program.json();
+    assert_eq!(document["outcome"], "error", "{program}");
+    for member in ["kind", "message", "remedy"] {
+        let text = document["error"][member].as_str().unwrap_or_default();
+        assert!(!text.is_empty(), "{member}: {program}");
+    }
+    document["error"].clone()
+}
+
+/// One line, whatever is quoted below it.
+fn assert_one_line(people: &Done) {
+    assert_eq!(people.stdout, "", "{people}");
+    let mut lines = people.stderr.lines();
+    assert!(lines.next().unwrap().starts_with("error: "), "{people}");
+    assert!(lines.all(|line| line.starts_with("    ")), "{people}");
+}
+
+/// R110: a file that is wrong, empty or not there.
+#[test]
+fn the_configuration_is_wrong() {
+    let place = Place::new("failures_config", &[("good", fake(&["--tools=echo"]))]);
+    for text in [Some("{\"mcpServers\": 1}"), Some(""), Some(" \n"), None] {
+        match text {
+            Some(text) => place.write(text),
+            None => std::fs::remove_file(place.path().join(".mcp.json")).unwrap(),
+        }
+        for command in COMMANDS {
+            let (status, program, people) = both_ways(&place, command);
+            assert_eq!(status, 2, "{people}");
+            assert_one_line(&people);
+            assert_eq!(error(&program)["kind"], "config", "{program}");
+            let empty = text.is_some_and(|text| text.trim().is_empty());
+            assert_eq!(
+                people.stderr.contains("the file is empty"),
+                empty,
+                "{people}"
+            );
+        }
+    }
+    assert_eq!(place.methods("good"), Vec::<String>::new());
+}
+
+#[test]
+fn the_command_line_is_wrong() {
+    let place = Place::new("failures_usage", &[("good", fake(&["--tools=echo"]))]);
+    let other: [&[&str]; 4] = [&["demo"], &["fake-server"], &["no-such-command"], &["call"]];
+    for command in COMMANDS.iter().chain(&other) {
+        let (status, program, people) = both_ways(&place, &[*command, &["--bogus"]].concat());
+        assert_eq!(status, 2, "{people}");
+        assert_one_line(&people);
+        assert_eq!(error(&program)["kind"], "usage", "{program}");
+    }
+    let nothing = place.run(&["--json"]);
+    assert_eq!(
+        (nothing.status, &error(&nothing)["kind"]),
+        (2, &json!("usage"))
+    );
+    assert_eq!(place.methods("good"), Vec::<String>::new());
+}
+
+/// The cause stands in the error itself: nobody is sent to look for it elsewhere.
+#[test]
+fn no_server_is_up() {
+    let place = Place::new("failures_none", &[("dead", dead())]);
+    let mut shown = String::new();
+    for command in COMMANDS {
+        let (status, program, people) = both_ways(&place, command);
+        match command[0] {
+            "report" | "doctor" => {
+                assert_eq!(status, 3, "{people}");
+                let failure = &program.json()["peers"][0]["failure"];
+                assert_eq!(failure["kind"], "closed", "{program}");
+                assert_eq!(failure["stderr"][0], "file.js:1", "{program}");
+                assert!(!people.stdout.contains("doctor`"), "{people}");
+            }
+            "batch" => assert_eq!((status, program.stdout.as_str()), (0, "")),
+            _ => {
+                assert_eq!(status, 1, "{people}");
+                assert_one_line(&people);
+                let error = error(&program);
+                assert_eq!(error["kind"], "unavailable", "{program}");
+                assert_eq!(error["failedPeersTotal"], 1);
+                assert_eq!(error["failedPeers"][0]["name"], "dead");
+                assert_eq!(error["failedPeers"][0]["kind"], "closed");
+                assert_eq!(error["stderr"].as_array().unwrap().len(), 6, "{error}");
+                shown = stable(&people.stderr);
+            }
+        }
+    }
+    insta::assert_snapshot!("no_server_is_up", shown);
+}
+
+/// R2: the one that is up serves; what it does not have may be on the other one.
+#[test]
+fn one_of_two_servers_is_down() {
+    let servers = [("dead", dead()), ("good", fake(&["--tools=echo"]))];
+    let place = Place::new("failures_one", &servers);
+    for command in COMMANDS {
+        let (status, program, people) = both_ways(&place, command);
+        match command[0] {
+            "report" | "doctor" => assert_eq!(status, 3, "{people}"),
+            "batch" => assert_eq!(status, 0, "{people}"),
+            "call" => {
+                assert_eq!(status, 1, "{people}");
+                assert_one_line(&people);
+                let error = error(&program);
+                assert_eq!(error["kind"], "toolNotFound");
+                assert_eq!(error["failedPeers"][0]["name"], "dead");
+                assert_eq!(error["mayHaveExecuted"], false);
+                insta::assert_snapshot!("one_of_two_is_down", stable(&people.stderr));
+            }
+            "read" | "prompt" => {
+                assert_eq!(status, 1, "{people}");
+                assert_one_line(&people);
+                assert_eq!(error(&program)["peer"], "good");
+            }
+            _ => {
+                assert_eq!(status, 0, "{people}");
+                assert!(!program.json().as_array().unwrap().is_empty(), "{program}");
+                assert!(people.stderr.starts_with("warning: dead: "), "{people}");
+                assert_eq!(people.stderr.lines().count(), 1, "{people}");
+            }
+        }
+    }
+}
+
+/// What cannot help is not advised: HTTP is not there yet.
+#[test]
+fn a_server_over_http_is_told_to_be_unsupported() {
+    let place = Place::new(
+        "failures_http",
+        &[("api", json!({"url": "https://example.com/mcp"}))],
+    );
+    for command in [&["doctor"][..], &["report"], &["call", "x"]] {
+        let done = place.run_both(command);
+        let all = format!("{}{}", done.stdout, done.stderr);
+        assert!(
+            all.contains("HTTP is not supported yet in this version"),
+            "{done}"
+        );
+        assert!(!all.contains("doctor`"), "{done}");
+    }
+}
+
+/// What is advised can be typed as it stands.
+#[test]
+fn advice_names_the_program_as_it_was_called() {
+    let place = Place::new("failures_names", &[("good", fake(&["--tools=echo"]))]);
+    let args = ["--config", ".mcp.json", "call", "nowhere"];
+    let called = place.run(&args);
+    let expected = format!("`{} --config .mcp.json tools`", cli_support::PROGRAM);
+    assert!(called.stderr.contains(&expected), "{called}");
+    let output = place
+        .command(&args)
+        .env("CARGO", "cargo")
+        .env("CARGO_PKG_NAME", "mcp-driver-tokio")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("`cargo harness --config .mcp.json tools`"),
+        "{said}"
+    );
+}
+
+/// A signal is no reason to print nothing, or two documents.
+#[test]
+fn an_interrupted_command_prints_its_document() {
+    let hangs = json!({"steps": [{"on_each": "server/discover", "emit": []}]});
+    let place = Place::new("failures_signal", &[("hangs", scripted(&hangs))]);
+    for command in ["report", "tools", "doctor"] {
+        for driver in cli_support::DRIVERS {
+            std::fs::remove_file(place.path().join("hangs.transcript")).ok();
+            let args = ["--driver", driver, "--json", command];
+            let child = place.command(&args).spawn().unwrap();
+            while place.methods("hangs").is_empty() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            let pid = child.id().to_string();
+            let kill = std::process::Command::new("kill")
+                .args(["-INT", &pid])
+                .status();
+            assert!(kill.unwrap().success());
+            let output = child.wait_with_output().unwrap();
+            let done = Done {
+                status: output.status.code().unwrap_or(-1),
+                stdout: String::from_utf8(output.stdout).unwrap(),
+                stderr: String::from_utf8(output.stderr).unwrap(),
+            };
+            assert_eq!(done.status, 130, "{done}");
+            let kind = error(&done)["kind"].clone();
+            assert!(kind == "closed" || kind == "unavailable", "{done}");
+            place.assert_nothing_left();
+        }
+    }
+}
