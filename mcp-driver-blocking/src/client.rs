@@ -1,15 +1,17 @@
 //! The client handle.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use mcp_proto::continuation::Continuation;
 use mcp_proto::error::Cause;
 use mcp_proto::operation::{self, arguments as encoded};
 use mcp_proto::types::{
-    CallToolResult, CompleteResult, GetPromptResult, Prompt, ReadResourceResult, Resource,
-    ResourceTemplate, Tool,
+    CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
+    ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use mcp_proto::{
     Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
@@ -31,6 +33,19 @@ use crate::sys::{self, Pair};
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) owner: Arc<Owner>,
+    on_input: Option<OnInput>,
+}
+
+/// Answers what servers ask.
+#[derive(Clone)]
+struct OnInput(Arc<Answering>);
+
+type Answering = dyn Fn(&InputRequired) -> Option<InputResponses> + Send + Sync;
+
+impl fmt::Debug for OnInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 impl Client {
@@ -53,6 +68,7 @@ impl Client {
             config,
             identity: Identity::default(),
             streams: BTreeMap::new(),
+            on_input: None,
             failure: None,
         }
     }
@@ -122,6 +138,20 @@ impl Client {
         self.ask(Operation::call(tool, encoded(&arguments)?))
     }
 
+    /// Goes on with a call that was answered with questions, with the answers: here, or in another process
+    /// than the one that made the call. Reads and prompts go on with [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As for [`call_tool`](Self::call_tool); [`Usage`](crate::ErrorKind::Usage) when the answers do not fit, or
+    /// the server is not the one that asked, or not configured as it was then.
+    pub fn resume(
+        &self,
+        continuation: Continuation,
+        responses: InputResponses,
+    ) -> Result<CallOutcome<CallToolResult>, Error> {
+        self.ask(Operation::resume(continuation, responses))
+    }
+
     /// Reads a resource.
     ///
     /// # Errors
@@ -178,8 +208,19 @@ impl Client {
     /// # Errors
     /// The operation was not accepted. How an accepted one failed is in its
     /// [`outcome`](Ended::outcome).
-    pub fn run(&self, operation: Operation) -> Result<Ended, Error> {
-        self.owner.0.run(operation)
+    pub fn run(&self, mut operation: Operation) -> Result<Ended, Error> {
+        let Some(OnInput(on_input)) = &self.on_input else {
+            return self.owner.0.run(operation);
+        };
+        operation.options.interactive = true;
+        let pending = self.submit(operation)?;
+        while let Some(input) = pending.input_needed() {
+            match on_input(&input) {
+                Some(responses) => pending.answer(&responses)?,
+                None => self.finish(pending.id()),
+            }
+        }
+        Ok(pending.wait())
     }
 
     /// Starts any operation. It is under way when this returns, whether or not somebody waits for it.
@@ -193,7 +234,8 @@ impl Client {
         })
     }
 
-    /// Ends a listening operation from any thread, with its count; other operations stay as they are.
+    /// Ends a listening operation from any thread, with its count, and one that waits for input with what is
+    /// asked; other operations stay as they are.
     pub fn finish(&self, operation: OperationId) {
         self.owner
             .0
@@ -240,6 +282,7 @@ pub struct ClientBuilder {
     config: Config,
     identity: Identity,
     streams: BTreeMap<String, Pair>,
+    on_input: Option<OnInput>,
     failure: Option<io::Error>,
 }
 
@@ -248,6 +291,21 @@ impl ClientBuilder {
     /// and version of this library, and no capability.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = identity;
+        self
+    }
+
+    /// Who answers when a server needs input: a person who is shown a form, a model, a list of directories.
+    /// The [`identity`](Self::identity) has to declare what can be answered. It is asked on the thread that
+    /// waits for the outcome, and deadlines stand still meanwhile. `None` is no answer: the operation ends
+    /// with [`CallOutcome::InputRequired`], as all do without this.
+    ///
+    /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) ask
+    /// through [`Pending::input_needed`].
+    pub fn on_input(
+        mut self,
+        answer: impl Fn(&InputRequired) -> Option<InputResponses> + Send + Sync + 'static,
+    ) -> Self {
+        self.on_input = Some(OnInput(Arc::new(answer)));
         self
     }
 
@@ -306,6 +364,7 @@ impl ClientBuilder {
         match started {
             Ok(owner) => Ok(Client {
                 owner: Arc::new(owner),
+                on_input: self.on_input,
             }),
             Err(error) => Err(Error::general(Cause::Unavailable {
                 reason: format!("the client could not be started: {error}"),

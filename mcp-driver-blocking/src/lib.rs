@@ -47,7 +47,7 @@ mod tests;
 pub use client::{Client, ClientBuilder};
 pub use mcp_proto::{
     Answer, CallOutcome, Config, Diagnosis, Ended, Error, ErrorKind, Identity, Listed,
-    Notification, Operation, OperationId, Options, Outcome, ProgressUpdate, Reply, Report, Request,
-    ToolCall, error, types, wire::Json,
+    Notification, Operation, OperationId, Options, Outcome, PendingInput, ProgressUpdate, Reply,
+    Report, Request, ToolCall, continuation, error, types, wire::Json,
 };
 pub use operation::{Listener, Pending};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mcp_proto::error::Cause;
+use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate};
 
 use crate::client::Client;
@@ -66,6 +67,22 @@ impl Pending {
     pub fn wait_timeout(&self, longest: Duration) -> Option<Ended> {
         let ended = self.take(Some(longest), |state| state.inbox.take_ended(self.id));
         ended.map(|ended| *ended)
+    }
+
+    /// Waits for what the server asks about an operation with
+    /// [`Options::interactive`](crate::Options::interactive); `None` once the operation has ended. Answer it
+    /// with [`answer`](Self::answer).
+    pub fn input_needed(&self) -> Option<Box<InputRequired>> {
+        self.take(None, |state| state.inbox.take_input(self.id))
+    }
+
+    /// Answers what the server asks; the operation goes on.
+    ///
+    /// # Errors
+    /// Nothing is asked, or the answers do not fit the questions. They stay open then.
+    pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
+        let answer = |state: &mut State| state.core.answer(self.id, responses, state.now);
+        self.client.owner.0.with(answer)
     }
 
     /// Waits for the next progress report; `None` once the operation has ended. Reports come only when

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::future::Future;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use mcp_proto::continuation::Continuation;
 use mcp_proto::operation::{self, arguments as encoded};
 use mcp_proto::types::{
-    CallToolResult, CompleteResult, GetPromptResult, Prompt, ReadResourceResult, Resource,
-    ResourceTemplate, Tool,
+    CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
+    ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use mcp_proto::{
     Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
@@ -31,6 +34,19 @@ use crate::shared::{Owner, Shared, State};
 #[derive(Clone, Debug)]
 pub struct Client {
     owner: Arc<Owner>,
+    on_input: Option<OnInput>,
+}
+
+/// Answers what servers ask.
+#[derive(Clone)]
+struct OnInput(Arc<dyn Fn(Box<InputRequired>) -> Answering + Send + Sync>);
+
+type Answering = Pin<Box<dyn Future<Output = Option<InputResponses>> + Send>>;
+
+impl fmt::Debug for OnInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 impl Client {
@@ -56,6 +72,7 @@ impl Client {
             config,
             identity: Identity::default(),
             streams: BTreeMap::new(),
+            on_input: None,
         }
     }
 
@@ -137,6 +154,20 @@ impl Client {
         self.ask(Operation::call(tool, encoded(&arguments)?)).await
     }
 
+    /// Goes on with a call that was answered with questions, with the answers: here, or in another process
+    /// than the one that made the call. Reads and prompts go on with [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As for [`call_tool`](Self::call_tool); [`Usage`](crate::ErrorKind::Usage) when the answers do not fit, or
+    /// the server is not the one that asked, or not configured as it was then.
+    pub async fn resume(
+        &self,
+        continuation: Continuation,
+        responses: InputResponses,
+    ) -> Result<CallOutcome<CallToolResult>, Error> {
+        self.ask(Operation::resume(continuation, responses)).await
+    }
+
     /// Reads a resource.
     ///
     /// # Errors
@@ -195,8 +226,19 @@ impl Client {
     /// # Errors
     /// The operation was not accepted. How an accepted one failed is in its
     /// [`outcome`](Ended::outcome).
-    pub async fn run(&self, operation: Operation) -> Result<Ended, Error> {
-        Ok(self.submit(operation)?.await)
+    pub async fn run(&self, mut operation: Operation) -> Result<Ended, Error> {
+        let Some(OnInput(on_input)) = &self.on_input else {
+            return Ok(self.submit(operation)?.await);
+        };
+        operation.options.interactive = true;
+        let mut pending = self.submit(operation)?;
+        while let Some(input) = pending.input_needed().await {
+            match on_input(input).await {
+                Some(responses) => pending.answer(&responses)?,
+                None => self.finish(pending.id()),
+            }
+        }
+        Ok(pending.await)
     }
 
     /// Starts any operation. It is under way when this returns, whether or not the returned future is
@@ -217,7 +259,8 @@ impl Client {
         self.owner.0.with(cancel);
     }
 
-    /// Ends a listening operation from anywhere, with its count; other operations stay as they are.
+    /// Ends a listening operation from anywhere, with its count, and one that waits for input with what is
+    /// asked; other operations stay as they are.
     pub fn finish(&self, operation: OperationId) {
         self.owner
             .0
@@ -241,6 +284,7 @@ pub struct ClientBuilder {
     config: Config,
     identity: Identity,
     streams: BTreeMap<String, Box<dyn Stream>>,
+    on_input: Option<OnInput>,
 }
 
 impl ClientBuilder {
@@ -248,6 +292,24 @@ impl ClientBuilder {
     /// and version of this library, and no capability.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = identity;
+        self
+    }
+
+    /// Who answers when a server needs input: a person who is shown a form, a model, a list of directories.
+    /// The [`identity`](Self::identity) has to declare what can be answered. Deadlines stand still while
+    /// this works; cancelling ends it. `None` is no answer: the operation ends with
+    /// [`CallOutcome::InputRequired`], as all do without this.
+    ///
+    /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) ask
+    /// through [`Pending::input_needed`].
+    pub fn on_input<F>(
+        mut self,
+        answer: impl Fn(Box<InputRequired>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Option<InputResponses>> + Send + 'static,
+    {
+        self.on_input = Some(OnInput(Arc::new(move |input| Box::pin(answer(input)))));
         self
     }
 
@@ -277,6 +339,7 @@ impl ClientBuilder {
         let shared = Shared::start(core, self.streams);
         Client {
             owner: Arc::new(Owner(shared)),
+            on_input: self.on_input,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, Ended, Error, Notification, OperationId, ProgressUpdate};
 
 use crate::shared::{Owner, State};
@@ -46,6 +47,28 @@ impl Pending {
     pub fn cancel(&self) {
         let cancel = |state: &mut State, now| state.core.cancel(self.id, now);
         self.owner.0.with(cancel);
+    }
+
+    /// What the server asks about an operation with [`Options::interactive`](crate::Options::interactive);
+    /// `None` once the operation has ended. Answer it with [`answer`](Self::answer). Dropping the returned
+    /// future loses nothing.
+    pub async fn input_needed(&mut self) -> Option<Box<InputRequired>> {
+        let next = |cx: &mut Context<'_>| {
+            self.owner.0.poll(self.id, cx, |inbox| {
+                let next = inbox.take_input(self.id);
+                (next.is_some() || inbox.is_over(self.id)).then_some(next)
+            })
+        };
+        poll_fn(next).await
+    }
+
+    /// Answers what the server asks; the operation goes on.
+    ///
+    /// # Errors
+    /// Nothing is asked, or the answers do not fit the questions. They stay open then.
+    pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
+        let answer = |state: &mut State, now| state.core.answer(self.id, responses, now);
+        self.owner.0.with(answer)
     }
 
     /// The next progress report; `None` once the operation has ended. Reports come only when

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 
 use crate::error::{Cause, Error};
-use crate::operation::{Ended, Listed, Outcome, Reply};
+use crate::operation::{Ended, Listed, Outcome, PendingInput, Reply};
 use crate::types::{
-    CallToolResult, CompleteResult, GetPromptResult, InputRequired, Prompt, ReadResourceResult,
-    Resource, ResourceTemplate, Tool,
+    CallToolResult, CompleteResult, GetPromptResult, Prompt, ReadResourceResult, Resource,
+    ResourceTemplate, Tool,
 };
 
 /// What came of a call, or of another request that may need input first (R30).
@@ -15,9 +15,9 @@ use crate::types::{
 pub enum CallOutcome<T = CallToolResult> {
     /// The answer. A tool that says `isError` has answered too.
     Complete(T),
-    /// The server needs input first; not an error. Ask for it, and run the operation again
-    /// [`answering`](crate::Operation::answering) it.
-    InputRequired(InputRequired),
+    /// The server needs input first; not an error. Ask for it, and [`resume`](crate::Operation::resume) the
+    /// continuation with the answers, here or anywhere else.
+    InputRequired(PendingInput),
 }
 
 /// What one kind of operation is answered with: a list, a result, the count of a listening (`u64`),

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::ids::OperationId;
 use crate::operation::{Ended, News, Operation, ProgressUpdate, Request};
 use crate::time::Instant;
+use crate::types::InputRequired;
 
 /// Progress reports kept for an application that does not fetch them; then the oldest ones go (R42).
 const PROGRESS_KEPT: usize = 64;
@@ -44,6 +45,7 @@ struct Slot<W> {
     ended: Option<Box<Ended>>,
     is_over: bool,
     progress: VecDeque<ProgressUpdate>,
+    input: Option<Box<InputRequired>>,
     is_listening: bool,
     waiter: W,
 }
@@ -74,7 +76,9 @@ impl<W: Default> Inbox<W> {
     pub fn deliver(&mut self, news: News) -> Option<&mut W> {
         let id = match &news {
             News::Ended(ended) => ended.operation,
-            News::Progress { operation, .. } | News::Notified { operation } => *operation,
+            News::Progress { operation, .. }
+            | News::InputNeeded { operation, .. }
+            | News::Notified { operation } => *operation,
             News::Log(_) | News::PeerChanged { .. } | News::Closed => return None,
         };
         let slot = self.slots.get_mut(&id)?;
@@ -82,7 +86,9 @@ impl<W: Default> Inbox<W> {
             News::Ended(ended) => {
                 self.awaited -= usize::from(!slot.is_listening && !slot.is_over);
                 (slot.ended, slot.is_over) = (Some(ended), true);
+                slot.input = None;
             }
+            News::InputNeeded { input, .. } => slot.input = Some(input),
             News::Progress { progress, .. } => {
                 if slot.progress.len() >= PROGRESS_KEPT {
                     slot.progress.pop_front();
@@ -102,6 +108,11 @@ impl<W: Default> Inbox<W> {
     /// The oldest progress report that was not taken. At most 64 are kept, the newest.
     pub fn take_progress(&mut self, operation: OperationId) -> Option<ProgressUpdate> {
         self.slots.get_mut(&operation)?.progress.pop_front()
+    }
+
+    /// What the server asks about an interactive operation, once per round.
+    pub fn take_input(&mut self, operation: OperationId) -> Option<Box<InputRequired>> {
+        self.slots.get_mut(&operation)?.input.take()
     }
 
     /// Whether nothing more is delivered for an operation: it has ended, or was let go of.

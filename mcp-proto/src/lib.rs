@@ -62,8 +62,8 @@ pub use ids::{LinkId, OperationId, PeerId};
 pub use inbox::Inbox;
 pub use limits::Limits;
 pub use operation::{
-    Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, ProgressUpdate,
-    Reply, Request, ToolCall,
+    Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, PendingInput,
+    ProgressUpdate, Reply, Request, ToolCall,
 };
 pub use peer::{Diagnosis, Identity, Peer};
 pub use report::Report;

@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
+use crate::continuation::Continuation;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::time::Duration;
 use crate::types::{
-    CallToolResult, CompleteResult, GetPromptResult, InputRequired, LogLevel, Prompt,
-    ReadResourceResult, Resource, ResourceTemplate, Tool,
+    CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, LogLevel,
+    Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use crate::wire::Json;
 
@@ -68,6 +69,15 @@ pub enum Request {
         /// Arguments that are known already, a JSON object of strings.
         context: Option<Json>,
     },
+    /// A request that was answered with questions, taken up again with the answers, by this client or by
+    /// another one (R31); see [`Operation::resume`]. It is the same logical request: a call keeps its place
+    /// in the run and its trace keys.
+    Resume {
+        /// The request, and what was asked.
+        continuation: Box<Continuation>,
+        /// The answers.
+        responses: InputResponses,
+    },
     /// Change notifications as they come, until [`Client::finish`](crate::Client::finish) or cancellation.
     Listen,
     /// Completes once every peer is ready or has failed.
@@ -95,6 +105,10 @@ pub struct Options {
     pub total_timeout: Option<Duration>,
     /// Ask the server for progress notifications.
     pub progress: bool,
+    /// Keep the operation open when the server needs input: [`News::InputNeeded`] says what for, and
+    /// [`Client::answer`](crate::Client::answer) goes on. Its deadlines stand still meanwhile. Otherwise it
+    /// ends with [`Outcome::InputRequired`].
+    pub interactive: bool,
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
     pub meta: Option<Json>,
     /// The application's idempotency key (R33).
@@ -140,6 +154,19 @@ impl Operation {
         let state = input.state.as_ref();
         self.options.request_state = state.map(|state| state.as_json().clone());
         self
+    }
+
+    /// The request of a continuation once more, with the answers to what was asked. It goes to the peer that
+    /// asked, which has to be configured as it was then.
+    #[must_use]
+    pub fn resume(continuation: Continuation, responses: InputResponses) -> Self {
+        let peer = continuation.request().pin().peer.clone();
+        let continuation = Box::new(continuation);
+        Self::new(Request::Resume {
+            continuation,
+            responses,
+        })
+        .on(peer)
     }
 
     /// All tools.
@@ -292,7 +319,10 @@ impl Request {
     pub(crate) const fn may_need_input(&self) -> bool {
         matches!(
             self,
-            Self::CallTool(_) | Self::ReadResource { .. } | Self::GetPrompt { .. }
+            Self::CallTool(_)
+                | Self::ReadResource { .. }
+                | Self::GetPrompt { .. }
+                | Self::Resume { .. }
         )
     }
 }
@@ -303,6 +333,14 @@ impl Request {
 pub enum News {
     /// An operation ended; it is the last word about it.
     Ended(Box<Ended>),
+    /// The server needs input for an [`interactive`](Options::interactive) operation, which goes on with
+    /// [`Client::answer`](crate::Client::answer) or ends when it is cancelled.
+    InputNeeded {
+        /// Which operation.
+        operation: OperationId,
+        /// What it asks.
+        input: Box<InputRequired>,
+    },
     /// A server reported progress of an operation: finite and strictly increasing.
     Progress {
         /// Which operation.
@@ -372,9 +410,19 @@ pub enum Outcome {
     /// The answer. A tool that says `isError` has answered too.
     Complete(Reply),
     /// The server needs input first (R30); not an error.
-    InputRequired(InputRequired),
+    InputRequired(PendingInput),
     /// No answer.
     Failed(Error),
+}
+
+/// What a server needs to know before it can answer (R30), and everything that is needed to go on (R31).
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingInput {
+    /// What it asks.
+    pub input: InputRequired,
+    /// The request as a value, which can be stored and taken up by another client:
+    /// [`Operation::resume`].
+    pub continuation: Continuation,
 }
 
 /// The answers, by kind of operation.

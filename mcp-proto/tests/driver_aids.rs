@@ -2,12 +2,15 @@
 
 use std::io;
 
+use mcp_proto::continuation::{InputPolicy, InputRounds, PeerPin, PendingRequest, ResumableMethod};
 use mcp_proto::error::{Cause, ErrorKind};
+use mcp_proto::identity::{Params, Sha256Hex};
 use mcp_proto::types::{CallToolResult, InputRequired, Tool};
-use mcp_proto::wire::Members;
+use mcp_proto::wire::{Json, Members};
 use mcp_proto::{
     Answer, CallOutcome, Client, Config, Ended, Error, Exit, Identity, Inbox, Instant, IoFailure,
-    IoKind, Listed, News, Operation, OperationId, Outcome, PeerConfig, ProgressUpdate, Reply,
+    IoKind, Listed, News, Operation, OperationId, Outcome, PeerConfig, PendingInput,
+    ProgressUpdate, Reply, Version,
 };
 
 const NOW: Instant = Instant::ZERO;
@@ -113,10 +116,9 @@ fn outcomes_are_what_was_asked_for_or_an_error() {
     let other = CallOutcome::<CallToolResult>::from_ended(of(&tools));
     assert!(matches!(other, Err(error) if error.kind() == ErrorKind::Usage));
 
-    let input = InputRequired::read(&Members::parse(r#"{"requestState":"s"}"#).unwrap()).unwrap();
-    let asks = Outcome::InputRequired(input.clone());
+    let asks = Outcome::InputRequired(pending_input());
     let asked = CallOutcome::<CallToolResult>::from_ended(of(&asks));
-    assert_eq!(asked, Ok(CallOutcome::InputRequired(input)));
+    assert_eq!(asked, Ok(CallOutcome::InputRequired(pending_input())));
     let refused = CallToolResult::from_ended(of(&asks));
     assert!(matches!(refused, Err(error) if error.kind() == ErrorKind::Usage));
 
@@ -124,6 +126,25 @@ fn outcomes_are_what_was_asked_for_or_an_error() {
     let failed = Outcome::Failed(error.clone());
     assert_eq!(u64::from_ended(of(&failed)), Err(error.clone()));
     assert_eq!(CallOutcome::<()>::from_ended(of(&failed)), Err(error));
+}
+
+/// A call that its server answered with a state alone.
+fn pending_input() -> PendingInput {
+    let pin = PeerPin {
+        peer: "a".into(),
+        version: Version::LATEST,
+        endpoint: Sha256Hex::of(b"a"),
+    };
+    let (params, _) = Params::parse(&Json::parse(r#"{"name":"t"}"#).unwrap()).unwrap();
+    let request = PendingRequest::new(pin, ResumableMethod::CallTool, params);
+    let mut rounds = InputRounds::new(InputPolicy::default(), request);
+    let input = InputRequired::read(&Members::parse(r#"{"requestState":"s"}"#).unwrap()).unwrap();
+    rounds.required(input.clone(), Instant::ZERO).unwrap();
+    let continuation = rounds.continuation().unwrap();
+    PendingInput {
+        input,
+        continuation,
+    }
 }
 
 /// R3: the operating system's words are told; those of an application's stream are not.

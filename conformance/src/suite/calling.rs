@@ -133,7 +133,7 @@ pub(super) fn an_input_request_is_answered_by_a_second_call(stage: &Stage<'_>) {
         .unwrap_or_else(|error| panic!("{error}"));
     let client = stage.start(setup);
     let required = match client.run(call("a", "ask", json!({}))).outcome {
-        Outcome::InputRequired(required) => required,
+        Outcome::InputRequired(pending) => pending.input,
         outcome => panic!("expected input requests, got {outcome:?}"),
     };
     let keys: Vec<&str> = required

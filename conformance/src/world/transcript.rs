@@ -133,8 +133,8 @@ pub fn news(news: &News) -> String {
 pub fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Complete(reply) => format!("completed: {}", self::reply(reply)),
-        Outcome::InputRequired(input) => {
-            format!("needs input: {} request(s)", input.requests.len())
+        Outcome::InputRequired(pending) => {
+            format!("needs input: {} request(s)", pending.input.requests.len())
         }
         Outcome::Failed(error) => {
             let ran = match error.ran {

@@ -178,6 +178,10 @@ impl Client {
                 }
                 return self.find_owner(id, operation, now);
             }
+            Request::Resume { continuation, .. } => {
+                let peer = self.peer_id(&continuation.request().pin().peer)?;
+                return self.hand_over(id, peer, operation, None, now);
+            }
             Request::Complete { .. } => {
                 let mut ready = self.peers.iter().filter(|peer| peer.is_ready());
                 let (Some(peer), None) = (ready.next(), ready.next()) else {

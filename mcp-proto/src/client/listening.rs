@@ -10,7 +10,9 @@ use crate::operation::{Notification, Outcome, Reply, Request};
 use crate::time::Instant;
 
 impl Client {
-    /// Ends a [`Request::Listen`] with its count. Other operations are left alone.
+    /// Ends a [`Request::Listen`] with its count, and an operation about which
+    /// [`News::InputNeeded`](crate::News::InputNeeded) asked with
+    /// [`Outcome::InputRequired`]. Other operations are left alone.
     pub fn finish(&mut self, operation: OperationId, now: Instant) {
         let now = self.clamp(now);
         match self.entries.get_mut(&operation) {

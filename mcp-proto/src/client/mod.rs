@@ -21,6 +21,7 @@ use crate::operation::{Ended, News, Operation, Outcome, Request};
 use crate::peer::{Diagnosis, Identity, Peer};
 use crate::report::Report;
 use crate::time::Instant;
+use crate::types::InputResponses;
 use crate::unread::Unread;
 
 use gather::Gathering;
@@ -164,6 +165,33 @@ impl Client {
         // Whoever took it has been drained.
         self.after_news();
         Ok(id)
+    }
+
+    /// Answers what the server asks about an [`interactive`](crate::Options::interactive) operation
+    /// ([`News::InputNeeded`]), which goes on with that.
+    ///
+    /// # Errors
+    /// [`Cause::Usage`]: nothing is asked, or the answers do not fit the questions. The question stays open
+    /// then.
+    pub fn answer(
+        &mut self,
+        operation: OperationId,
+        responses: &InputResponses,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let now = self.clamp(now);
+        let peer = match self.entries.get(&operation) {
+            Some(Entry::Direct(peer)) => self.peers.get_mut(peer.index()),
+            _ => None,
+        };
+        let answered = match peer {
+            Some(peer) => peer.answer(operation, responses, now),
+            None => Err(Error::general(Cause::Usage(
+                "nothing is asked about this operation".into(),
+            ))),
+        };
+        self.drain();
+        answered
     }
 
     /// Cancels an operation from wherever it is (R40). It ends at once with [`Cause::Cancelled`]; one
@@ -432,7 +460,7 @@ impl Client {
                 self.names.invalidate();
                 self.actions.push_back(Action::Deliver(news));
             }
-            News::Progress { .. } | News::Log(_) | News::Closed => {
+            News::Progress { .. } | News::InputNeeded { .. } | News::Log(_) | News::Closed => {
                 self.actions.push_back(Action::Deliver(news))
             }
         }

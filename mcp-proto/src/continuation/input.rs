@@ -269,6 +269,12 @@ impl InputRounds {
         }
     }
 
+    /// The request.
+    #[must_use]
+    pub const fn request(&self) -> &PendingRequest {
+        &self.request
+    }
+
     /// How many answers were `input_required`.
     #[must_use]
     pub const fn rounds(&self) -> u32 {

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use crate::config::{PeerConfig, Transport};
 use crate::identity::{CallerMeta, Field, Params, Sha256Hex, TraceContext, derive_id, stdio_url};
-use crate::operation::Request;
+use crate::operation::{Request, ToolCall};
 use crate::safety::IdempotencyKey;
 use crate::version::{Era, Version};
+use crate::wire::{Json, Members};
 
 /// The methods whose answer may be `input_required`.
 ///
@@ -168,6 +169,29 @@ impl PendingRequest {
     #[must_use]
     pub const fn method(&self) -> ResumableMethod {
         self.method
+    }
+
+    /// What the application asked for, read back from the parameters. `None` when they are not those of
+    /// the method.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        let members = Members::parse(self.params.as_str()).ok()?;
+        let text = |name: &str| {
+            let raw = members.get(name)?;
+            serde_json::from_str::<String>(raw.get()).ok()
+        };
+        let arguments = members.get("arguments").map(Json::from);
+        Some(match self.method {
+            ResumableMethod::CallTool => Request::CallTool(ToolCall {
+                tool: text("name")?,
+                arguments,
+            }),
+            ResumableMethod::GetPrompt => Request::GetPrompt {
+                name: text("name")?,
+                arguments,
+            },
+            ResumableMethod::ReadResource => Request::ReadResource { uri: text("uri")? },
+        })
     }
 
     /// The original parameters, byte by byte.

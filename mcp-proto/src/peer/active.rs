@@ -1,15 +1,17 @@
 //! Operations that one peer is working on.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::cache::Ticket;
+use crate::continuation::{Continuation, InputRounds};
 use crate::identity::{CallerMeta, Params, TraceContext};
 use crate::ids::OperationId;
 use crate::manifest::Listing;
 use crate::operation::{Notification, Options, Request};
 use crate::time::{Duration, Instant};
-use crate::types::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::types::{InputResponses, Prompt, Resource, ResourceTemplate, Tool};
 use crate::wire::Json;
 
 /// One operation, from its acceptance by the peer to its outcome.
@@ -34,8 +36,19 @@ pub(super) struct Active {
     pub(super) refreshes: u8,
     /// How often it was sent again after the link was lost.
     pub(super) retries: u32,
+    /// The rounds of questions, once the server has asked (R30).
+    pub(super) rounds: Option<Box<InputRounds>>,
+    /// What it takes up, until it begins (R31).
+    pub(super) resumed: Option<Box<Resumed>>,
     /// The last progress that was reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
+}
+
+/// A request that was asked about earlier, and the answers.
+#[derive(Debug)]
+pub(super) struct Resumed {
+    pub(super) continuation: Continuation,
+    pub(super) responses: InputResponses,
 }
 
 /// The one request of an operation as it was sent.
@@ -53,6 +66,16 @@ pub(super) enum Stage {
     Queued,
     /// A tool call waits for a fresh manifest.
     AwaitManifest,
+    /// The application is asked for input. The deadlines stand still.
+    AwaitInput {
+        /// When it was asked.
+        since: Instant,
+    },
+    /// The server needs more time; the request is sent again then.
+    AwaitRetry {
+        /// When.
+        until: Instant,
+    },
     /// Its request is on its way.
     Requested {
         /// The id of the request.
@@ -171,6 +194,12 @@ impl Clock {
         self.heard = now;
     }
 
+    /// Time that passed without counting.
+    pub(super) fn stood_still(&mut self, since: Instant, now: Instant) {
+        self.started = self.started + now.since(since);
+        self.heard = now;
+    }
+
     pub(super) fn deadline(&self) -> Instant {
         (self.heard + self.idle).min(self.started + self.absolute)
     }
@@ -210,6 +239,8 @@ impl Active {
             version_retried: false,
             refreshes: 0,
             retries: 0,
+            rounds: None,
+            resumed: None,
             progress: None,
         }
     }
@@ -219,7 +250,28 @@ impl Active {
         match &self.stage {
             Stage::Requested { request } | Stage::Paging { request, .. } => Some(*request),
             Stage::Listening(listening) => listening.request,
-            Stage::Queued | Stage::AwaitManifest => None,
+            Stage::Queued
+            | Stage::AwaitManifest
+            | Stage::AwaitInput { .. }
+            | Stage::AwaitRetry { .. } => None,
+        }
+    }
+
+    /// When it is looked at again if nothing happens before.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let deadline = self.clock.map(|clock| clock.deadline());
+        match self.stage {
+            Stage::AwaitInput { .. } => None,
+            Stage::AwaitRetry { until } => Some(deadline.map_or(until, |due| due.min(until))),
+            _ => deadline,
+        }
+    }
+
+    /// The deadline that has passed, unless the deadlines stand still.
+    pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
+        match self.stage {
+            Stage::AwaitInput { .. } => None,
+            _ => self.clock?.expired(now),
         }
     }
 
@@ -247,6 +299,7 @@ impl Active {
             Request::ReadResource { .. } => "resources/read",
             Request::GetPrompt { .. } => "prompts/get",
             Request::Complete { .. } => "completion/complete",
+            Request::Resume { continuation, .. } => continuation.request().method().as_str(),
             Request::Listen => "subscriptions/listen",
             Request::Settle => "connection",
         }

@@ -1,7 +1,6 @@
 //! What a server answers to the request of an operation.
 
 use alloc::boxed::Box;
-use alloc::format;
 
 use super::Peer;
 use super::active::{Active, Stage};
@@ -11,11 +10,10 @@ use crate::negotiation::ModernError;
 use crate::operation::{Outcome, Reply, Request};
 use crate::time::Instant;
 use crate::types::{
-    self, CallToolResult, CompleteResult, GetPromptResult, InputRequired, ReadResourceResult,
-    ResultType,
+    self, CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult, ResultType,
 };
 use crate::version::Version;
-use crate::violation::{Fault, Violation};
+use crate::violation::Fault;
 use crate::wire::{Answer, ErrorObject, Members};
 
 /// JSON-RPC: the method does not exist.
@@ -111,7 +109,9 @@ impl Peer {
             None => Ok(ResultType::Complete),
         };
         let outcome = match kind {
-            Ok(ResultType::InputRequired) => self.read_input_required(&active, members),
+            Ok(ResultType::InputRequired) => {
+                return self.on_input_required(operation, active, members, now);
+            }
             Ok(ResultType::Complete) => match &active.stage {
                 Stage::Paging { .. } => {
                     self.on_page(operation, active, members, now);
@@ -133,36 +133,6 @@ impl Peer {
             }
             Err(fault) => Err((active, fault)),
         }
-    }
-
-    fn read_input_required(
-        &self,
-        active: &Active,
-        members: &Members<'_>,
-    ) -> Result<Outcome, Fault> {
-        if !active.request.may_need_input()
-            || self
-                .session
-                .as_ref()
-                .is_some_and(|session| !session.dialect.input_required)
-        {
-            let method = active
-                .sent
-                .as_ref()
-                .map_or("this method", |sent| sent.method);
-            return Err(Fault::new(
-                Violation::InputRequiredInvalid,
-                format!("in answer to {method}"),
-            ));
-        }
-        let input = InputRequired::read(members)?;
-        for request in &input.requests {
-            if !self.identity.declares(request.method) {
-                let detail = format!("inputRequests.{}: {}", request.key, request.method.as_str());
-                return Err(Fault::new(Violation::InputNotDeclared, detail));
-            }
-        }
-        Ok(Outcome::InputRequired(input))
     }
 
     fn read_reply(

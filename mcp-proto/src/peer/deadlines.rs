@@ -24,6 +24,7 @@ impl Peer {
         if self.recovery.begin(now) {
             self.start_connecting(now);
         }
+        self.retry_silent_rounds(now);
         self.expire_operations(now);
         self.rearm();
     }
@@ -48,10 +49,7 @@ impl Peer {
 
     /// Sets the wake-up to the earliest of all deadlines.
     pub(super) fn rearm(&mut self) {
-        let operations = self
-            .operations
-            .values()
-            .filter_map(|active| active.clock.map(|clock| clock.deadline()));
+        let operations = self.operations.values().filter_map(|active| active.due());
         self.wake = operations.chain(self.own_deadline()).min();
     }
 

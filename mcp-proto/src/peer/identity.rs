@@ -1,10 +1,7 @@
 //! Who the application is.
 
-use alloc::vec::Vec;
-
 use crate::identity::{MetaError, MetaTemplate};
-use crate::types::object::member;
-use crate::types::{InputMethod, LogLevel};
+use crate::types::{InputCapabilities, LogLevel};
 use crate::version::Version;
 use crate::wire::Json;
 
@@ -22,7 +19,7 @@ pub struct Identity {
     client_info: Json,
     capabilities: Json,
     log_level: Option<LogLevel>,
-    declared: Vec<InputMethod>,
+    accepts: InputCapabilities,
 }
 
 impl Identity {
@@ -40,21 +37,12 @@ impl Identity {
             true,
             None,
         )?;
-        let names = [
-            ("elicitation", InputMethod::Elicitation),
-            ("roots", InputMethod::Roots),
-            ("sampling", InputMethod::Sampling),
-        ];
-        let declared = names
-            .into_iter()
-            .filter(|(name, _)| member(capabilities.as_raw(), name).is_some())
-            .map(|(_, method)| method)
-            .collect();
+        let accepts = InputCapabilities::read(&capabilities);
         Ok(Self {
             client_info,
             capabilities,
             log_level: None,
-            declared,
+            accepts,
         })
     }
 
@@ -78,10 +66,10 @@ impl Identity {
         self.log_level
     }
 
-    /// Whether input of this kind was declared.
+    /// What servers may ask for.
     #[must_use]
-    pub fn declares(&self, method: InputMethod) -> bool {
-        self.declared.contains(&method)
+    pub const fn accepts(&self) -> InputCapabilities {
+        self.accepts
     }
 
     /// What every request of this revision carries.
@@ -102,7 +90,7 @@ impl Default for Identity {
             client_info: Json::from(info),
             capabilities: Json::from(serde_json::json!({})),
             log_level: None,
-            declared: Vec::new(),
+            accepts: InputCapabilities::default(),
         }
     }
 }

@@ -16,9 +16,11 @@ use crate::time::Instant;
 use crate::types;
 
 impl Peer {
-    /// Ends a [`Request::Listen`] with its count. Other operations are ignored.
+    /// Ends a [`Request::Listen`] with its count, and an operation for which the application is asked for
+    /// input with what is asked. Other operations are ignored.
     pub fn finish(&mut self, operation: OperationId, now: Instant) {
         self.finish_listening(operation);
+        self.finish_asking(operation);
         self.pump(now);
         self.flush();
     }

@@ -10,6 +10,7 @@ mod deadlines;
 mod diagnosis;
 mod identity;
 mod inbound;
+mod input;
 mod last_words;
 mod listening;
 mod lists;
@@ -286,23 +287,24 @@ impl Peer {
         &mut self,
         operation: OperationId,
         request: Request,
-        options: Options,
+        mut options: Options,
         call_index: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
         crate::operation::check(&request, &options).map_err(|cause| self.error(cause))?;
+        let (request, resumed) =
+            input::unfold(request, &mut options).map_err(|cause| self.error(cause))?;
         self.check_acceptable(&request)?;
         let meta = self.caller_meta(&options)?;
+        // What is taken up has its place in the run already.
         let call_index = match &request {
-            Request::CallTool(_) => Some(call_index.unwrap_or(self.calls)),
+            Request::CallTool(_) if resumed.is_none() => Some(call_index.unwrap_or(self.calls)),
             _ => None,
         };
         self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
-        self.admit(
-            operation,
-            Box::new(Active::new(request, options, meta, call_index)),
-            now,
-        );
+        let mut active = Active::new(request, options, meta, call_index);
+        active.resumed = resumed.map(Box::new);
+        self.admit(operation, Box::new(active), now);
         self.flush();
         Ok(())
     }

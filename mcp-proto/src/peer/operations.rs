@@ -130,6 +130,12 @@ impl Peer {
         if matches!(self.phase, Phase::Failed(_)) && active.request != Request::ListTools {
             self.read_manifest(now);
         }
+        if let Some(resumed) = active.resumed.take() {
+            return self.start_resumed(operation, active, *resumed, now);
+        }
+        if active.rounds.is_some() {
+            return self.start_round(operation, active);
+        }
         match &active.request {
             Request::CallTool(_) => self.start_call(operation, active, now),
             Request::ListTools
@@ -163,7 +169,10 @@ impl Peer {
                 self.request(operation, active, "completion/complete", params);
             }
             Request::Listen => self.start_listening(operation, active),
-            Request::Settle => self.end(operation, active, Outcome::Complete(Reply::Settled)),
+            // Another request by now: the one that is taken up.
+            Request::Resume { .. } | Request::Settle => {
+                self.end(operation, active, Outcome::Complete(Reply::Settled));
+            }
         }
     }
 
@@ -347,7 +356,7 @@ impl Peer {
         let expired: Vec<_> = self
             .operations
             .iter()
-            .filter_map(|(operation, active)| Some((*operation, active.clock?.expired(now)?)))
+            .filter_map(|(operation, active)| Some((*operation, active.expired(now)?)))
             .collect();
         for (operation, expired) in expired {
             let method = self

@@ -37,10 +37,16 @@ impl Peer {
                 active.retries = active.retries.saturating_add(1);
                 self.counters.retries = self.counters.retries.saturating_add(1);
             }
-            if !matches!(active.stage, Stage::Queued) {
+            let waits = matches!(
+                active.stage,
+                Stage::Queued | Stage::AwaitInput { .. } | Stage::AwaitRetry { .. }
+            );
+            if waits {
+                self.operations.insert(operation, active);
+            } else {
                 again.push_back(operation);
+                self.put_back(operation, active);
             }
-            self.put_back(operation, active);
         }
         again.extend(waiting);
         self.queue = again;

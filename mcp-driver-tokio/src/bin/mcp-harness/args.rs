@@ -106,7 +106,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Call {
     /// The tool, as `tools` lists it
-    pub(crate) tool: String,
+    #[arg(required_unless_present = "resume")]
+    pub(crate) tool: Option<String>,
     /// Its arguments: a JSON object, `@FILE`, or `-` for standard input
     #[arg(value_name = "JSON")]
     pub(crate) arguments: Option<String>,
@@ -122,13 +123,21 @@ pub(crate) struct Call {
     /// Answer an input request of this key; may be repeated
     #[arg(long, value_name = "KEY=JSON", value_parser = input)]
     pub(crate) input: Vec<(String, Json)>,
+    /// If the server asks for input that is not given, keep the call in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_continuation: Option<PathBuf>,
+    /// Go on with the call in this file, answering with --input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tool", "arguments", "idempotency_key"])]
+    pub(crate) resume: Option<PathBuf>,
 }
 
 const CALL: &str = "\
 Examples:
   mcp-harness call get_current_time '{\"timezone\": \"Asia/Tokyo\"}'
   mcp-harness call files/search @arguments.json --timeout 30s
-  mcp-harness call ask --input name='{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}'";
+  mcp-harness call ask --input name='{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}'
+  mcp-harness call ask --save-continuation ask.json
+  mcp-harness call --resume ask.json --input name='{\"action\": \"decline\"}'";
 
 const BATCH: &str = r#"Operations:
   {"id":1,"op":"call","tool":"search","arguments":{"q":"x"}}    also: progress, input, requestState,

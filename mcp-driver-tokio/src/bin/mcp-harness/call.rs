@@ -1,34 +1,36 @@
 //! `call`, `read` and `prompt`.
 
-use std::collections::BTreeMap;
+use std::fs;
 use std::io;
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
 
-use mcp_proto::error::Cause;
-use mcp_proto::types::InputRequired;
+use mcp_proto::continuation::Continuation;
+use mcp_proto::types::{InputRequired, InputResponse, InputResponses};
 use mcp_proto::wire::Json;
-use mcp_proto::{Ended, Error, Operation, Options, Outcome, Ran, Reply, Request, ToolCall};
+use mcp_proto::{Ended, Operation, Outcome, PendingInput, Reply, Request};
 
 use crate::args::{Call, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Bar, Reader, json};
 use crate::session::{self, Deadlines, Session};
 
-/// How often one call may be continued.
-const ROUNDS_MAX: u32 = 10;
-/// The first pause before a call that the server wants to see again, without anything new.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// Calls a tool, and goes on with it as long as all that the server asks for is given.
 pub(crate) fn tool(
     session: &dyn Session,
     global: &Global,
-    options: Call,
-    arguments: Option<Json>,
+    options: &Call,
+    operation: Operation,
 ) -> Result<Exit, Failure> {
-    let asked = options.tool.clone();
-    let ended = rounds(session, options, arguments);
+    let asked = match &operation.request {
+        Request::CallTool(call) => call.tool.clone(),
+        _ => String::new(),
+    };
+    let ended = rounds(session, options, operation);
+    if let (Outcome::InputRequired(pending), Some(file)) =
+        (&ended.outcome, &options.save_continuation)
+    {
+        save(file, pending)?;
+    }
     if global.json {
         output::print_json(json::call(&ended, &asked));
     }
@@ -92,8 +94,8 @@ fn exit(
         Outcome::Complete(_) if global.json => Exit::Good,
         Outcome::Complete(reply) => complete(reply),
         Outcome::InputRequired(_) if global.json => Exit::InputNeeded,
-        Outcome::InputRequired(input) => {
-            ask(ended.peer.as_deref(), input);
+        Outcome::InputRequired(pending) => {
+            ask(ended.peer.as_deref(), &pending.input);
             Exit::InputNeeded
         }
         Outcome::Failed(error) if global.json => error.into(),
@@ -124,71 +126,68 @@ fn ask(peer: Option<&str>, input: &InputRequired) {
     output::note("help", &message);
 }
 
-/// The call, and its continuations.
-fn rounds(session: &dyn Session, options: Call, arguments: Option<Json>) -> Ended {
-    let given: BTreeMap<String, Json> = options.input.into_iter().collect();
+/// The call, and what follows while all that the server asks for is given. The client counts the rounds.
+fn rounds(session: &dyn Session, options: &Call, mut operation: Operation) -> Ended {
     let bar = options.progress.then(Bar::new);
-    let call = ToolCall {
-        tool: options.tool,
-        arguments,
-    };
-    let mut options = Options {
-        total_timeout: options.timeout,
-        progress: options.progress,
-        idempotency_key: options.idempotency_key,
-        ..Options::default()
-    };
-    for round in 0..=ROUNDS_MAX {
-        let operation = Operation::new(Request::CallTool(call.clone())).with(options.clone());
+    operation.options.total_timeout = options.timeout;
+    operation.options.progress = options.progress;
+    loop {
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
         // A call has one part, so that its timeout is the limit.
         let none = Deadlines::default();
-        session::advise(&mut ended, options.total_timeout, &none, "--timeout");
-        let Outcome::InputRequired(input) = &ended.outcome else {
+        session::advise(&mut ended, options.timeout, &none, "--timeout");
+        let Outcome::InputRequired(pending) = &ended.outcome else {
             return ended;
         };
-        let Some(answers) = answers(input, &given) else {
+        let Some(answers) = answers(&pending.input, &options.input) else {
             return ended;
         };
-        if round == ROUNDS_MAX {
-            return too_many(ended);
-        }
-        if input.requests.is_empty() {
-            thread::sleep(PAUSE * (1 << round.min(4)));
-        }
-        options.input_responses = answers;
-        options.request_state = input.state.as_ref().map(|state| state.as_json().clone());
+        operation = Operation::resume(pending.continuation.clone(), answers);
+        operation.options.total_timeout = options.timeout;
     }
-    // The last round has returned.
-    session::refused(Error::general(Cause::Cancelled))
 }
 
-/// The answers to all that is asked for, `Some(None)` when nothing is, `None` when one is not given.
-fn answers(input: &InputRequired, given: &BTreeMap<String, Json>) -> Option<Option<Json>> {
-    let mut answers: BTreeMap<&str, &Json> = BTreeMap::new();
+/// The answers to all that is asked for; `None` when one is not given.
+fn answers(input: &InputRequired, given: &[(String, Json)]) -> Option<InputResponses> {
+    let mut answers = InputResponses::new();
     for request in &input.requests {
-        answers.insert(&request.key, given.get(&request.key)?);
+        let (_, json) = given.iter().rfind(|(key, _)| *key == request.key)?;
+        answers = answers.with(&*request.key, InputResponse::raw(json.clone()));
     }
-    // A map with string keys always serializes.
-    Some(
-        (!answers.is_empty())
-            .then(|| Json::encode(&answers).ok())
-            .flatten(),
-    )
+    Some(answers)
 }
 
-fn too_many(ended: Ended) -> Ended {
-    let cause = Cause::Limit {
-        what: "the number of rounds in which the server asked for input".to_owned(),
-        setting: "maxInputRounds",
-        max: u64::from(ROUNDS_MAX),
+/// What is called: a tool, or the request that was kept in a file, with the answers that are given.
+pub(crate) fn operation(options: &Call, arguments: Option<Json>) -> Result<Operation, Failure> {
+    let Some(file) = &options.resume else {
+        let mut operation = Operation::call(options.tool.clone().unwrap_or_default(), arguments);
+        operation.options.idempotency_key = options.idempotency_key.clone();
+        return Ok(operation);
     };
-    let mut error = Error::general(cause).ran(Ran::Maybe);
-    error.peer = ended.peer.clone();
-    Ended {
-        outcome: Outcome::Failed(error),
-        ..ended
-    }
+    let unusable = |error: &dyn std::fmt::Display| {
+        let message = format!("cannot go on from {}: {error}", file.display());
+        Failure::usage(message, "Give the file that --save-continuation wrote.")
+    };
+    let text = fs::read_to_string(file).map_err(|error| unusable(&error))?;
+    let continuation = Continuation::from_json(&text).map_err(|error| unusable(&error))?;
+    let Some(answers) = answers(continuation.input(), &options.input) else {
+        let asked = continuation.input().requests.iter();
+        let keys: Vec<&str> = asked.map(|request| request.key.as_str()).collect();
+        let message = format!("the server asks for {}", keys.join(", "));
+        return Err(Failure::usage(message, "Give one --input KEY=JSON each."));
+    };
+    Ok(Operation::resume(continuation, answers))
+}
+
+/// Keeps a call that waits for input.
+fn save(file: &Path, pending: &PendingInput) -> Result<(), Failure> {
+    fs::write(file, pending.continuation.to_json()).map_err(|error| {
+        let message = format!("cannot write {}: {error}", file.display());
+        Failure::system(
+            message,
+            "Give --save-continuation a file that can be written.",
+        )
+    })
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use mcp_proto::config::PeerConfig;
 use mcp_proto::report::{PeerReport, PeerState, Report};
+use mcp_proto::types::{InputResponse, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Options, Outcome, Reply};
 
@@ -221,17 +222,13 @@ impl Demo {
         self.print(ANSWER);
         let first = tool(session, "ask", None);
         self.show_call("ask", &first);
-        let Outcome::InputRequired(input) = &first.outcome else {
+        let Outcome::InputRequired(pending) = first.outcome else {
             return Err(unexpected("the server asks for a name"));
         };
-        let options = Options {
-            input_responses: arguments(
-                r#"{"name": {"action": "accept", "content": {"name": "Ada"}}}"#,
-            ),
-            request_state: input.state.as_ref().map(|state| state.as_json().clone()),
-            ..Options::default()
-        };
-        let second = session::run(session, Operation::call("ask", None).with(options));
+        let ada = arguments(r#"{"action": "accept", "content": {"name": "Ada"}}"#);
+        let answers = ada.into_iter().map(InputResponse::raw);
+        let answers = answers.fold(InputResponses::new(), |all, ada| all.with("name", ada));
+        let second = session::run(session, Operation::resume(pending.continuation, answers));
         self.show_call("ask, with the answer \"Ada\"", &second);
         self.check(
             text(&second).is_some_and(|text| text.contains("Ada")),
@@ -310,7 +307,7 @@ impl Demo {
         let came = match &ended.outcome {
             Outcome::Complete(Reply::Call(result)) => output::text(result, Reader::Program),
             Outcome::Complete(_) => String::new(),
-            Outcome::InputRequired(input) => format!("asks: {}", input.prompt()),
+            Outcome::InputRequired(pending) => format!("asks: {}", pending.input.prompt()),
             Outcome::Failed(error) => {
                 let what = output::advised(&error.to_string(), &error.remedy());
                 format!("error: {what}")

@@ -66,8 +66,9 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         }),
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
+            let operation = call::operation(&options, arguments)?;
             connected(global, |session, _| {
-                call::tool(session, global, options, arguments)
+                call::tool(session, global, &options, operation)
             })
         }
         Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),

@@ -79,7 +79,7 @@ pub(crate) fn who(object: &mut ObjectWriter<'_>, ended: &Ended, asked: Option<&s
 pub(crate) fn result(object: &mut ObjectWriter<'_>, outcome: &Outcome, is_call: bool) {
     match outcome {
         Outcome::Complete(answer) => reply(object, answer),
-        Outcome::InputRequired(input) => input_required(object, input),
+        Outcome::InputRequired(pending) => input_required(object, &pending.input),
         Outcome::Failed(error) => self::error(object, error, is_call),
     }
 }
