@@ -3,10 +3,10 @@
 mod world_support;
 
 use conformance::world::World;
-use mcp_proto::Secret;
 use mcp_proto::config::Transport;
 use mcp_proto::error::Cause;
 use mcp_proto::secret::Templated;
+use mcp_proto::{Operation, Secret};
 use world_support::*;
 
 const TOKEN: &str = "s3cr3t-t0ken-of-ada";
@@ -95,7 +95,10 @@ fn evidence_is_quoted_without_secrets() {
     let mut world = probe(config, &steps);
     settle(&mut world);
     assert_discreet(&shown(&world));
-    let error = fails(&mut world, echo());
-    assert_discreet(&format!("{error:?} {error}"));
+    // Its own error, and the one about what may be there.
+    for operation in [echo(), Operation::call("nowhere", None)] {
+        let error = fails(&mut world, operation);
+        assert_discreet(&format!("{error:?} {error} {}", error.remedy()));
+    }
     close(world);
 }

@@ -82,8 +82,9 @@ fn text(diagnosis: &Diagnosis, after: Option<Duration>) -> String {
     let report = &diagnosis.report;
     let mut shown = String::new();
     let mut line = |label: &str, value: &str| {
-        // Writing to a string never fails.
-        let _ = writeln!(shown, "  {label:<10}{}", one_line(value));
+        // Writing to a string never fails. A stack trace keeps its indentation.
+        let indent = value.len() - value.trim_start().len();
+        let _ = writeln!(shown, "  {label:<10}{:indent$}{}", "", one_line(value));
     };
     line("ran", &diagnosis.command);
     if let Some(server) = &diagnosis.server {
