@@ -33,6 +33,7 @@ pub mod inbox;
 pub mod legacy;
 pub mod limits;
 pub mod manifest;
+pub mod metrics;
 pub mod nearest;
 pub mod negotiation;
 pub mod operation;
@@ -58,6 +59,7 @@ pub use event::{Event, Exit, IoFailure, IoKind};
 pub use ids::{LinkId, OperationId, PeerId};
 pub use inbox::Inbox;
 pub use limits::Limits;
+pub use metrics::MetricsSnapshot;
 pub use operation::{
     Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, ProgressUpdate,
     Reply, Request, ToolCall,
