@@ -41,6 +41,8 @@ pub mod peer;
 mod remedy;
 pub mod report;
 pub mod secret;
+#[cfg(feature = "tracing")]
+pub mod spans;
 mod stdio;
 pub mod time;
 pub mod types;
