@@ -40,6 +40,8 @@ pub mod operation;
 pub mod peer;
 mod remedy;
 pub mod report;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod secret;
 #[cfg(feature = "tracing")]
 pub mod spans;

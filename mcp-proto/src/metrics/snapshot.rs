@@ -30,7 +30,7 @@ pub struct ServerSnapshot {
     pub calls: u64,
     /// Everything that went wrong: all of `errors_by_kind`.
     pub errors: u64,
-    /// What went wrong, by kind, sorted: the words of [`ErrorKind`](crate::ErrorKind), `schemaViolation`
+    /// What went wrong, by kind, sorted: the words of [`ErrorKind`], `schemaViolation`
     /// being all violations, and `toolError` for answers with `isError`. Kinds that did not occur are
     /// left out.
     pub errors_by_kind: Vec<ErrorCount>,
