@@ -19,7 +19,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 
 use jsonschema::{Draft, PatternOptions, Validator};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::wire::{Json, depth, printable};
 use graph::Graph;
@@ -158,8 +158,6 @@ impl OutputSchema {
         if let Value::Object(members) = &mut schema {
             members.remove("$id");
         }
-        // The order of members is the same whatever features serde_json was built with.
-        schema.sort_all_objects();
         let graph = Graph::build(&schema, limits.subschemas)?;
         graph.check_compilation()?;
         let patterns = PatternOptions::regex()
@@ -191,9 +189,7 @@ impl OutputSchema {
             let message = format!("nested deeper than {max} levels, so it was not checked");
             return Err(SchemaMismatch::whole(message));
         }
-        let mut value: Value = serde_json::from_str(text)
-            .map_err(|error| SchemaMismatch::whole(shown(&error.to_string())))?;
-        value.sort_all_objects();
+        let value = read(text).map_err(SchemaMismatch::whole)?;
         let steps = self
             .graph
             .check_validation(&value, self.limits.steps)
@@ -233,7 +229,35 @@ fn read_schema(text: &str, limits: &SchemaLimits) -> Result<Value, SchemaRefused
     if depth::exceeds(text, limits.depth) {
         return too_large("levels", limits.depth);
     }
-    serde_json::from_str(text).map_err(|error| SchemaRefused::Invalid(shown(&error.to_string())))
+    read(text).map_err(SchemaRefused::Invalid)
+}
+
+/// A text whose depth was checked as the value that it is, whatever features serde_json was built with:
+/// members in order, numbers of machine size.
+fn read(text: &str) -> Result<Value, String> {
+    let mut value: Value = serde_json::from_str(text).map_err(|error| shown(&error.to_string()))?;
+    value.sort_all_objects();
+    if !narrow(&mut value) {
+        return Err("a number is too large".into());
+    }
+    Ok(value)
+}
+
+/// Makes numbers integers of 64 bits or doubles; `false` if one is too large for that.
+fn narrow(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            let narrowed = match (number.as_u64(), number.as_i64()) {
+                (Some(natural), _) => Some(natural.into()),
+                (_, Some(integer)) => Some(integer.into()),
+                _ => number.as_f64().and_then(Number::from_f64),
+            };
+            narrowed.map(|narrowed| *number = narrowed).is_some()
+        }
+        Value::Array(elements) => elements.iter_mut().all(narrow),
+        Value::Object(members) => members.values_mut().all(narrow),
+        _ => true,
+    }
 }
 
 /// The dialect that a schema is written in.

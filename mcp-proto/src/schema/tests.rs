@@ -128,7 +128,11 @@ fn r63_what_is_no_schema_is_refused() {
     }
     let too_large_a_number = Json::parse(r#"{"minimum":1e999}"#).unwrap();
     let refused = OutputSchema::compile(&too_large_a_number, &SchemaLimits::default());
-    assert!(refused.is_err());
+    assert!(matches!(refused, Err(SchemaRefused::Invalid(_))));
+    let schema = compile(json!({"type": "integer"})).unwrap();
+    let fits = |text| schema.validate(&Json::parse(text).unwrap()).is_ok();
+    assert!(fits("1.0") && fits("123456789012345678901234567890") && !fits("1.5"));
+    assert!(!fits("1e999"));
 }
 
 /// `$defs` in which each definition is made of the next one, and the last one is a string.
