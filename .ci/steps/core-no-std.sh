@@ -9,6 +9,7 @@ cp Cargo.lock .ci/no-std-guard/Cargo.lock
 guard=(cargo build --manifest-path .ci/no-std-guard/Cargo.toml --target-dir target/no-std-guard)
 
 "${guard[@]}"
+"${guard[@]}" --features tracing
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

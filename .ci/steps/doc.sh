@@ -7,3 +7,4 @@ source .ci/lib.sh
 export RUSTDOCFLAGS="-D warnings"
 cargo doc --locked --workspace --no-deps
 cargo doc --locked --package mcp-proto --no-deps --document-private-items
+cargo doc --locked --package mcp-proto --no-deps --all-features

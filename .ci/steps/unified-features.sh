@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
-features=serde_json/preserve_order,serde_json/arbitrary_precision
+# The core's own optional features are tested on the way.
+features=schema,tracing,serde_json/preserve_order,serde_json/arbitrary_precision
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --locked --package mcp-proto --features "$features"
 else

@@ -25,6 +25,7 @@ pub mod catalog;
 pub mod client;
 pub mod config;
 pub mod continuation;
+pub mod cost;
 pub mod error;
 pub mod event;
 pub mod identity;
@@ -33,6 +34,7 @@ pub mod inbox;
 pub mod legacy;
 pub mod limits;
 pub mod manifest;
+pub mod metrics;
 pub mod nearest;
 pub mod negotiation;
 pub mod operation;
@@ -41,7 +43,11 @@ pub mod recovery;
 mod remedy;
 pub mod report;
 pub mod safety;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod secret;
+#[cfg(feature = "tracing")]
+pub mod spans;
 mod stdio;
 pub mod time;
 pub mod types;
@@ -56,11 +62,13 @@ pub use catalog::Catalog;
 pub use client::Client;
 pub use config::{Config, PeerConfig};
 pub use continuation::{Continuation, InputRounds, StreamChunk, StreamContinuation};
+pub use cost::{NanoUsd, ServerCostMeter, SpendLedger};
 pub use error::{Error, ErrorKind, Ran};
 pub use event::{Event, Exit, IoFailure, IoKind};
 pub use ids::{LinkId, OperationId, PeerId};
 pub use inbox::Inbox;
 pub use limits::Limits;
+pub use metrics::MetricsSnapshot;
 pub use operation::{
     Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, PendingInput,
     ProgressUpdate, Reply, Request, ToolCall,

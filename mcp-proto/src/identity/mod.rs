@@ -6,7 +6,7 @@
 pub mod canonical;
 mod hash;
 mod meta;
-mod number;
+pub(crate) mod number;
 mod request;
 mod text;
 mod trace;

@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
 /// A number as it stands in a text.
-pub(super) struct Token<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct Token<'a> {
+    pub(crate) text: &'a str,
     /// It has neither fraction nor exponent.
     pub(super) is_integer: bool,
 }
 
 /// The number at the start of the text, if its form is that of JSON.
 // spec: RFC 8259, section 6
-pub(super) fn token(json: &str) -> Option<Token<'_>> {
+pub(crate) fn token(json: &str) -> Option<Token<'_>> {
     let bytes = json.as_bytes();
     let digits = |from: usize| {
         let rest = bytes.get(from..).unwrap_or_default();

@@ -1,0 +1,115 @@
+//! One line of the ledger.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use serde_json::value::RawValue;
+
+use super::amount::{CostReading, CostWarning, NanoUsd};
+use super::tally::bounded;
+use crate::wire::{Json, Members};
+
+/// The model label of every call of a tool, in a ledger that may also hold what models cost.
+pub const MODEL_LABEL: &str = "mcp-server";
+/// The tag of every call of a tool.
+pub const TAG: &str = "mcp_server";
+
+/// One call to be recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Spend<'a> {
+    /// The task that it belongs to.
+    pub task: &'a str,
+    /// The configured name of the server.
+    pub server: &'a str,
+    /// The server's own name of the tool.
+    pub tool: &'a str,
+    /// What it cost.
+    pub cost: CostReading,
+    /// Its place in the run, from 1; the same number that its span id derives from.
+    pub call: u64,
+    /// When it ended, in milliseconds since 1970, if the host wants that in the ledger. The core has no
+    /// clock.
+    pub time_unix_ms: Option<u64>,
+}
+
+impl Spend<'_> {
+    /// Its line with a line feed: a JSON object, members sorted by name, the amount in dollars as an
+    /// exact decimal number.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut text = String::new();
+        let _ = write!(
+            text,
+            r#"{{"call":{},"model":"{MODEL_LABEL}","server":{},"tag":"{TAG}","task":{}"#,
+            self.call,
+            quoted(self.server),
+            quoted(self.task),
+        );
+        if let Some(time) = self.time_unix_ms {
+            let _ = write!(text, r#","timeUnixMs":{time}"#);
+        }
+        let _ = writeln!(
+            text,
+            r#","tool":{},"usd":{}}}"#,
+            quoted(self.tool),
+            self.cost.amount
+        );
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// A bounded name as a JSON string.
+fn quoted(name: &str) -> Json {
+    Json::from(serde_json::Value::from(bounded(name)))
+}
+
+/// What is read of a line; names that are missing are `None`. A line may be another program's.
+pub(super) struct Entry<'a> {
+    pub(super) task: Option<Cow<'a, str>>,
+    pub(super) server: Option<Cow<'a, str>>,
+    pub(super) tool: Option<Cow<'a, str>>,
+    pub(super) model: Option<Cow<'a, str>>,
+    pub(super) tag: Option<Cow<'a, str>>,
+    pub(super) amount: NanoUsd,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads a line; `None` when it is damaged: no JSON object, or without an amount that counts.
+    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+        let members = Members::parse(core::str::from_utf8(line).ok()?).ok()?;
+        let CostReading { amount, warning } = read_amount(members.get("usd")?)?;
+        // Other writers may sum up floats: 0.30000000000000004 is no damage.
+        if !matches!(warning, None | Some(CostWarning::Rounded)) {
+            return None;
+        }
+        let name = |member| match members.present(member) {
+            None => Some(None),
+            Some(raw) => text(raw).map(Some),
+        };
+        Some(Self {
+            task: name("task")?,
+            server: name("server")?,
+            tool: name("tool")?,
+            model: name("model")?,
+            tag: name("tag")?,
+            amount,
+        })
+    }
+}
+
+/// An amount as a number, or as a string for writers without exact numbers.
+fn read_amount(raw: &RawValue) -> Option<CostReading> {
+    if raw.get().starts_with('"') {
+        return Some(NanoUsd::read(&text(raw)?));
+    }
+    Some(NanoUsd::read(raw.get()))
+}
+
+fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let token = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if token.contains('\\') {
+        return serde_json::from_str(raw.get()).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(token))
+}
