@@ -36,6 +36,8 @@ pub(super) struct Active {
     pub(super) refreshes: u8,
     /// How often it was sent again after the link was lost.
     pub(super) retries: u32,
+    /// An earlier request for it may have been executed, whatever becomes of later ones.
+    pub(super) may_have_run: bool,
     /// The rounds of questions, once the server has asked (R30).
     pub(super) rounds: Option<Box<InputRounds>>,
     /// What it takes up, until it begins (R31).
@@ -239,6 +241,7 @@ impl Active {
             version_retried: false,
             refreshes: 0,
             retries: 0,
+            may_have_run: false,
             rounds: None,
             resumed: None,
             progress: None,

@@ -28,6 +28,8 @@ impl Peer {
         members: &Members<'_>,
         now: Instant,
     ) -> Result<(), (Box<Active>, Fault)> {
+        // It has begun, at least.
+        active.may_have_run = true;
         let input = match self.read_input_required(&active, members) {
             Ok(input) => input,
             Err(fault) => return Err((active, fault)),
@@ -240,6 +242,8 @@ impl Peer {
             let error = self.error(self.no_such_tool(&call.tool));
             return self.end(operation, active, Outcome::Failed(error));
         }
+        // In its earlier rounds.
+        active.may_have_run = true;
         let request = resumed.continuation.request().clone();
         let input = resumed.continuation.input().clone();
         let begun = InputRounds::resume(self.input_policy(), resumed.continuation, &pin, now);
