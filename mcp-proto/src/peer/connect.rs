@@ -195,7 +195,10 @@ impl Peer {
     /// Tells the negotiation a fact, while there is one.
     pub(super) fn negotiate(&mut self, event: negotiation::Event, now: Instant) {
         if self.is_negotiating() {
+            let before = self.negotiation.dropped_late();
             self.negotiation.handle(event, now);
+            let dropped = self.negotiation.dropped_late().saturating_sub(before);
+            self.counters.late_answers = self.counters.late_answers.saturating_add(dropped);
             self.drive_negotiation(now);
         }
     }
@@ -219,6 +222,12 @@ impl Peer {
                 }
                 Command::Established(verdict) => self.establish(verdict, now),
                 Command::Fail(failure) => {
+                    // Some violations are seen by the negotiation alone (R61).
+                    if let Cause::SchemaViolation(fault) = &failure.cause
+                        && self.degraded.is_none()
+                    {
+                        self.degrade(fault);
+                    }
                     let remedy = self.redact(&failure.remedy);
                     let error = self.error(failure.cause).advise(&remedy);
                     self.fail(error, now);
