@@ -166,7 +166,19 @@ fn optional(json: Option<&Json>) -> Value {
     json.map_or(Value::Null, value)
 }
 
-/// JSON as a value; as its text where that says more than a value can (a member that stands twice).
+/// An object, member by member as [`value`] has them.
+#[cfg(target_os = "linux")]
+pub(super) fn line(text: &str) -> Result<Value, mcp_proto::wire::InvalidJson> {
+    let json = Json::parse(text)?;
+    let members: mcp_proto::wire::Members<'_> = json.view()?;
+    let members = members.iter();
+    Ok(members
+        .map(|(name, raw)| (name.to_string(), value(&Json::from(raw))))
+        .collect::<Map<String, Value>>()
+        .into())
+}
+
+/// JSON as a value; as its text where that holds what a value cannot (a number beyond all types).
 pub(super) fn value(json: &Json) -> Value {
     json.decode().unwrap_or_else(|_| json.as_str().into())
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::case::Case;
 use super::driver::{place_name, read_transcripts, start};
-use super::facts::Played;
+use super::facts::{self, Played};
 use super::step::Task;
 use super::{Front, config};
 use crate::suite::place::Place;
@@ -55,7 +55,7 @@ impl WithBatch {
         let stdout = child.stdout.take().ok_or("no standard output")?;
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"));
+                let line = facts::line(&line).map_err(|error| format!("{error}: {line}"));
                 if sender.send(line).is_err() {
                     return;
                 }
