@@ -377,3 +377,21 @@ fn a_version_error_without_versions_degrades() {
     assert_eq!(counters(&world).violations, 1);
     assert!(!close(world).sent_to("srv").contains("initialize"));
 }
+
+/// R18: what is to be raised is the field that holds the deadline that has passed.
+#[test]
+fn the_advice_about_a_late_handshake_names_the_field_that_cuts_it_short() {
+    for (timeout, field) in [
+        (Duration::from_secs(2), "timeoutMs (2000 ms)"),
+        (Duration::from_secs(60), "probeTimeoutMs (10000 ms)"),
+    ] {
+        let mut peer = allowed("srv");
+        peer.timeout = timeout;
+        let mut world = probe(peer, r#"[{"on":"server/discover"},{"hang":true}]"#);
+        settle(&mut world);
+        let report = world.client.peers().next().unwrap().report();
+        let remedy = report.failure.unwrap().remedy;
+        assert!(remedy.contains(&format!("aise {field}")), "{remedy}");
+        close(world);
+    }
+}

@@ -53,16 +53,21 @@ impl Session {
 
 /// What the configuration says about eras.
 pub(super) fn policy(config: &PeerConfig) -> Policy {
+    // A probe may be cut short for servers that never answer one; a handshake is a request like any
+    // other.
+    let patience = config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT);
+    let (handshake_timeout, handshake_setting) = if config.timeout < patience {
+        (config.timeout, "timeoutMs")
+    } else {
+        (patience, negotiation::PROBE_SETTING)
+    };
     Policy {
         era: config.era,
         allow_legacy: config.allow_legacy,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
-        // A probe may be cut short for servers that never answer one; a handshake is a request like
-        // any other.
-        handshake_timeout: config
-            .timeout
-            .min(config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT)),
+        handshake_timeout,
+        handshake_setting,
         respawnable: matches!(config.transport, Transport::Stdio(_)),
         declarable: Vec::new(),
     }
