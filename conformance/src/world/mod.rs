@@ -255,18 +255,41 @@ impl World {
     /// Runs until the operation has ended, or nothing is due any more.
     pub fn run_until_ended(&mut self, operation: OperationId) -> Option<Ended> {
         loop {
-            let position = self.news.iter().position(
-                |news| matches!(news, News::Ended(ended) if ended.operation == operation),
-            );
-            if let Some(position) = position {
-                return match self.news.remove(position) {
-                    Some(News::Ended(ended)) => Some(*ended),
-                    _ => None,
-                };
+            if let Some(ended) = self.take_end(operation) {
+                return Some(ended);
             }
             if !self.turn() {
                 return None;
             }
+        }
+    }
+
+    /// The same, but no longer than that long from now.
+    pub fn run_until_ended_within(
+        &mut self,
+        operation: OperationId,
+        span: Duration,
+    ) -> Option<Ended> {
+        let end = self.now + span;
+        loop {
+            if let Some(ended) = self.take_end(operation) {
+                return Some(ended);
+            }
+            let goes_on = self.is_busy() || self.due().is_some_and(|due| due <= end);
+            if !goes_on || !self.turn() {
+                self.now = self.now.max(end);
+                return None;
+            }
+        }
+    }
+
+    fn take_end(&mut self, operation: OperationId) -> Option<Ended> {
+        let is_end =
+            |news: &News| matches!(news, News::Ended(ended) if ended.operation == operation);
+        let position = self.news.iter().position(is_end)?;
+        match self.news.remove(position) {
+            Some(News::Ended(ended)) => Some(*ended),
+            _ => None,
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Active {
     pub(super) ticket: Option<Ticket>,
     /// A retry for [`UNSUPPORTED_PROTOCOL_VERSION`](crate::negotiation) was made already (R12).
     pub(super) version_retried: bool,
+    /// A retry for [`HEADER_MISMATCH`](crate::negotiation) was made already (R13).
+    pub(super) header_retried: bool,
     /// How often the manifest was read for it.
     pub(super) refreshes: u8,
     /// How often it was sent again after the link was lost.
@@ -239,6 +241,7 @@ impl Active {
             shares_listing: false,
             ticket: None,
             version_retried: false,
+            header_retried: false,
             refreshes: 0,
             retries: 0,
             may_have_run: false,
@@ -286,6 +289,11 @@ impl Active {
     /// Whether this is the subscription that a request opened.
     pub(super) fn listens_with(&self, request: u64) -> bool {
         matches!(&self.stage, Stage::Listening(listening) if listening.request == Some(request))
+    }
+
+    /// Whether it is a call of such a tool.
+    pub(super) fn calls(&self, is_such: impl FnOnce(&str) -> bool) -> bool {
+        matches!(&self.request, Request::CallTool(call) if is_such(&call.tool))
     }
 
     /// The method that is awaited, for messages.

@@ -54,17 +54,22 @@ impl Session {
 
 /// What the configuration says about eras.
 pub(super) fn policy(config: &PeerConfig, proved_modern: bool) -> Policy {
+    // A probe may be cut short for servers that never answer one; a handshake is a request like any
+    // other.
+    let patience = config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT);
+    let (handshake_timeout, handshake_setting) = if config.timeout < patience {
+        (config.timeout, "timeoutMs")
+    } else {
+        (patience, negotiation::PROBE_SETTING)
+    };
     Policy {
         era: config.era,
         allow_legacy: config.allow_legacy,
         proved_modern,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
-        // A probe may be cut short for servers that never answer one; a handshake is a request like
-        // any other.
-        handshake_timeout: config
-            .timeout
-            .min(config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT)),
+        handshake_timeout,
+        handshake_setting,
         respawnable: matches!(config.transport, Transport::Stdio(_)),
         declarable: Vec::new(),
     }
@@ -232,7 +237,10 @@ impl Peer {
     /// Tells the negotiation a fact, while there is one.
     pub(super) fn negotiate(&mut self, event: negotiation::Event, now: Instant) {
         if self.is_negotiating() {
+            let before = self.negotiation.dropped_late();
             self.negotiation.handle(event, now);
+            let dropped = self.negotiation.dropped_late().saturating_sub(before);
+            self.counters.late_answers = self.counters.late_answers.saturating_add(dropped);
             self.drive_negotiation(now);
         }
     }
@@ -256,6 +264,12 @@ impl Peer {
                 }
                 Command::Established(verdict) => self.establish(verdict, now),
                 Command::Fail(failure) => {
+                    // Some violations are seen by the negotiation alone (R61).
+                    if let Cause::SchemaViolation(fault) = &failure.cause
+                        && self.degraded.is_none()
+                    {
+                        self.degrade(fault);
+                    }
                     let remedy = self.redact(&failure.remedy);
                     let mut cause = failure.cause;
                     if let Cause::Closed { stderr, .. } = &mut cause {

@@ -183,11 +183,10 @@ impl Peer {
         };
         if self.config.validate_capabilities {
             let listed = self.manifest.contains(&call.tool);
-            // A tool that is missing from a list that has changed since may be a new one. A server that
-            // says so with every list is not asked for ever.
-            let may_be_new =
-                !listed && self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
-            if !self.manifest.is_known() || may_be_new {
+            // A tool may have come or gone with a change that was announced. A server that announces one with
+            // every list is not asked for ever.
+            let is_stale = self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
+            if !self.manifest.is_known() || is_stale {
                 active.refreshes += 1;
                 active.stage = Stage::AwaitManifest;
                 self.operations.insert(operation, active);
@@ -321,7 +320,7 @@ impl Peer {
         match failure {
             Some(error) => {
                 for operation in waiting {
-                    self.end_with_error(operation, error.clone().ran(Ran::No));
+                    self.go_on_without_list(operation, &error);
                 }
                 // A good manifest from before is kept (R20).
                 self.phase = if self.manifest.is_known() {
@@ -338,6 +337,20 @@ impl Peer {
             }
         }
         self.settle();
+    }
+
+    /// The list that a call waited for did not come. The last good one is still in force (R20); what it does
+    /// not hold cannot be called.
+    fn go_on_without_list(&mut self, operation: OperationId, error: &Error) {
+        let manifest = &self.manifest;
+        match self.operations.get_mut(&operation) {
+            Some(active) if active.calls(|tool| manifest.contains(tool)) => {
+                active.refreshes = MANIFEST_REFRESHES_MAX;
+                active.stage = Stage::Queued;
+                self.queue.push_back(operation);
+            }
+            _ => self.end_with_error(operation, error.clone().ran(Ran::No)),
+        }
     }
 
     /// Ends an operation early: its request is taken back or cancelled.
