@@ -258,3 +258,91 @@ fn parallel_questions_keep_apart() {
     assert!(again["params"].get("inputResponses").is_none());
     assert_eq!(again["params"]["_meta"], first["params"]["_meta"]);
 }
+
+/// An older server with the tool `echo`, allow-listed, that may ask.
+fn older(answers: bool) -> (Hand, Value) {
+    let mut hand = Hand::with(identity().answering(answers), |peer| {
+        peer.allow_legacy = true
+    });
+    hand.say(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":""}}"#);
+    let handshake = hand.written().remove(0);
+    hand.written();
+    hand.say(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}"#);
+    hand.say(r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"echo","inputSchema":{}}]}}"#);
+    hand.written();
+    (hand, handshake["params"]["capabilities"].clone())
+}
+
+const FORM: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}"#;
+
+fn asked_ada() -> InputResponses {
+    let json = Json::parse(r#"{"action":"accept","content":{"name":"Ada"}}"#).unwrap();
+    InputResponses::new().with("request", InputResponse::raw(json))
+}
+
+/// R30, R60: a server of an older revision asks in the middle of a call; it is the call's question, and the
+/// answer goes back as a response. The deadlines stand still.
+#[test]
+fn an_older_server_asks_in_the_middle_of_a_call() {
+    let (mut hand, declared) = older(true);
+    assert_eq!(declared.to_string(), r#"{"elicitation":{}}"#);
+    let first = hand.submit(call(true)).remove(0);
+    hand.written();
+    hand.say(FORM);
+    assert_eq!(hand.asked[0].requests[0].prompt(), "Name?");
+    hand.wait(Duration::from_secs(100_000));
+    assert!(hand.ended.is_empty());
+
+    let operation = OperationId::new(1);
+    let wrong = InputResponses::new();
+    assert!(hand.client.answer(operation, &wrong, hand.now).is_err());
+    hand.client
+        .answer(operation, &asked_ada(), hand.now)
+        .unwrap();
+    assert_eq!(
+        hand.drain()[0].to_string(),
+        r#"{"id":"q","jsonrpc":"2.0","result":{"action":"accept","content":{"name":"Ada"}}}"#
+    );
+    hand.wait(Duration::from_secs(59));
+    answer(&mut hand, &first["id"], r#""content":[]"#);
+    assert!(matches!(hand.ended[0].outcome, Outcome::Complete(_)));
+}
+
+/// R60: what nobody answers is answered all the same: when nobody can, when nothing is under way, when what is
+/// asked makes no sense, and when the application lets go.
+#[test]
+fn an_older_server_is_never_left_waiting() {
+    let (mut hand, declared) = older(false);
+    assert_eq!(declared.to_string(), "{}");
+    assert_eq!(hand.say(FORM)[0]["error"]["code"], -32601);
+
+    let cancelled = r#"{"action":"cancel"}"#;
+    let (mut hand, _) = older(true);
+    assert_eq!(hand.say(FORM)[0]["result"].to_string(), cancelled);
+    hand.written();
+    hand.submit(call(true));
+    hand.written();
+    let nonsense = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}"#;
+    assert_eq!(hand.say(nonsense)[0]["error"]["code"], -32602);
+    hand.written();
+    hand.say(FORM);
+    assert_eq!(
+        hand.say(FORM)[0]["result"].to_string(),
+        cancelled,
+        "one at a time"
+    );
+    hand.written();
+    let operation = OperationId::new(1);
+    hand.client.finish(operation, hand.now);
+    assert_eq!(hand.drain()[0]["result"].to_string(), cancelled);
+    hand.written();
+    hand.say(FORM);
+    hand.client.cancel(operation, hand.now);
+    let sent = hand.drain();
+    assert_eq!(methods(&sent), ["notifications/cancelled"]);
+    assert!(
+        sent.iter()
+            .any(|message| message["result"]["action"] == "cancel")
+    );
+    assert_eq!(hand.last_error(), Some((ErrorKind::Cancelled, Ran::Maybe)));
+}

@@ -12,12 +12,26 @@ use mcp_proto::{CallOutcome, Config, ErrorKind, Identity, PeerConfig};
 
 /// One server with the tool `ask`, which asks for a name.
 fn config() -> Config {
+    server("{}")
+}
+
+fn server(script: &str) -> Config {
     let server = env!("CARGO_BIN_EXE_conformance-server");
-    Config::new(vec![PeerConfig::stdio(
-        "a",
-        server,
-        ["--script-json", "{}"],
-    )])
+    let mut peer = PeerConfig::stdio("a", server, ["--script-json", script]);
+    peer.allow_legacy = true;
+    Config::new(vec![peer])
+}
+
+/// One of an older revision, which asks in the middle of the call.
+fn older() -> Config {
+    server(r#"{"era":"legacy"}"#)
+}
+
+/// An answer to the only question that an older server has at a time.
+fn answer_older(input: &InputRequired) -> Option<InputResponses> {
+    let response = named("Joan").get("name")?.clone();
+    let key = input.requests[0].key.clone();
+    Some(InputResponses::new().with(key, response))
 }
 
 fn identity() -> Identity {
@@ -110,4 +124,28 @@ fn the_blocking_driver_asks() {
     let resumed = other.resume(unanswered, named("Grace")).unwrap();
     assert_eq!(text(resumed), "Hello, Grace");
     other.close();
+}
+
+#[tokio::test]
+async fn the_tokio_driver_answers_older_servers() {
+    let client = mcp_driver_tokio::Client::builder(older())
+        .identity(identity())
+        .on_input(|input| async move { answer_older(&input) })
+        .start();
+    assert_eq!(
+        text(client.call_tool("ask", ()).await.unwrap()),
+        "Hello, Joan"
+    );
+    client.close().await;
+}
+
+#[test]
+fn the_blocking_driver_answers_older_servers() {
+    let client = mcp_driver_blocking::Client::builder(older())
+        .identity(identity())
+        .on_input(answer_older)
+        .start()
+        .unwrap();
+    assert_eq!(text(client.call_tool("ask", ()).unwrap()), "Hello, Joan");
+    client.close();
 }

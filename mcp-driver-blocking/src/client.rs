@@ -295,8 +295,9 @@ impl ClientBuilder {
     }
 
     /// Who answers when a server needs input: a person who is shown a form, a model, a list of directories.
-    /// The [`identity`](Self::identity) has to declare what can be answered. It is asked on the thread that
-    /// waits for the outcome, and deadlines stand still meanwhile. `None` is no answer: the operation ends
+    /// The [`identity`](Self::identity) has to declare what can be answered; servers of older revisions are
+    /// told of it only with this. It is asked on the thread that waits for the outcome, and deadlines stand
+    /// still meanwhile. `None` is no answer: the operation ends
     /// with [`CallOutcome::InputRequired`], as all do without this.
     ///
     /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) ask
@@ -357,7 +358,8 @@ impl ClientBuilder {
             None => {
                 let variable = &mut |name: &str| std::env::var(name).ok();
                 let pinned = self.config.pin(variable, &mut executable);
-                let core = mcp_proto::Client::new(pinned, self.identity, Instant::ZERO);
+                let identity = self.identity.answering(self.on_input.is_some());
+                let core = mcp_proto::Client::new(pinned, identity, Instant::ZERO);
                 Owner::start(core, self.streams)
             }
         };

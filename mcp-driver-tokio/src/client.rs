@@ -296,8 +296,8 @@ impl ClientBuilder {
     }
 
     /// Who answers when a server needs input: a person who is shown a form, a model, a list of directories.
-    /// The [`identity`](Self::identity) has to declare what can be answered. Deadlines stand still while
-    /// this works; cancelling ends it. `None` is no answer: the operation ends with
+    /// The [`identity`](Self::identity) has to declare what can be answered; servers of older revisions are
+    /// told of it only with this. Deadlines stand still while it works; cancelling ends it. `None` is no answer: the operation ends with
     /// [`CallOutcome::InputRequired`], as all do without this.
     ///
     /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) ask
@@ -335,7 +335,8 @@ impl ClientBuilder {
     pub fn start(self) -> Client {
         let variable = &mut |name: &str| std::env::var(name).ok();
         let pinned = self.config.pin(variable, &mut executable);
-        let core = mcp_proto::Client::new(pinned, self.identity, Instant::ZERO);
+        let identity = self.identity.answering(self.on_input.is_some());
+        let core = mcp_proto::Client::new(pinned, identity, Instant::ZERO);
         let shared = Shared::start(core, self.streams);
         Client {
             owner: Arc::new(Owner(shared)),

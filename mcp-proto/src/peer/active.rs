@@ -2,16 +2,18 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::cache::Ticket;
 use crate::continuation::{Continuation, InputRounds};
 use crate::identity::{CallerMeta, Params, TraceContext};
 use crate::ids::OperationId;
+use crate::legacy::Deferred;
 use crate::manifest::Listing;
 use crate::operation::{Notification, Options, Request};
 use crate::time::{Duration, Instant};
-use crate::types::{InputResponses, Prompt, Resource, ResourceTemplate, Tool};
+use crate::types::{InputRequest, InputResponses, Prompt, Resource, ResourceTemplate, Tool};
 use crate::wire::Json;
 
 /// One operation, from its acceptance by the peer to its outcome.
@@ -40,12 +42,24 @@ pub(super) struct Active {
     pub(super) retries: u32,
     /// An earlier request for it may have been executed, whatever becomes of later ones.
     pub(super) may_have_run: bool,
+    /// What a server of an older revision asks in the middle of it. The deadlines stand still.
+    pub(super) asked: Option<Box<Asked>>,
     /// The rounds of questions, once the server has asked (R30).
     pub(super) rounds: Option<Box<InputRounds>>,
     /// What it takes up, until it begins (R31).
     pub(super) resumed: Option<Box<Resumed>>,
     /// The last progress that was reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
+}
+
+/// A request of the server that the application answers.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Its id, in the server's words.
+    pub(super) id: String,
+    pub(super) deferred: Deferred,
+    pub(super) request: InputRequest,
+    pub(super) since: Instant,
 }
 
 /// A request that was asked about earlier, and the answers.
@@ -245,6 +259,7 @@ impl Active {
             refreshes: 0,
             retries: 0,
             may_have_run: false,
+            asked: None,
             rounds: None,
             resumed: None,
             progress: None,
@@ -265,6 +280,9 @@ impl Active {
 
     /// When it is looked at again if nothing happens before.
     pub(super) fn due(&self) -> Option<Instant> {
+        if self.asked.is_some() {
+            return None;
+        }
         let deadline = self.clock.map(|clock| clock.deadline());
         match self.stage {
             Stage::AwaitInput { .. } => None,
@@ -276,6 +294,7 @@ impl Active {
     /// The deadline that has passed, unless the deadlines stand still.
     pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
         match self.stage {
+            _ if self.asked.is_some() => None,
             Stage::AwaitInput { .. } => None,
             _ => self.clock?.expired(now),
         }

@@ -23,7 +23,6 @@ use crate::time::Instant;
 use crate::types::{CacheScope, DiscoverFault, DiscoverResult, Implementation};
 use crate::version::Version;
 use crate::violation::{Fault, Violation};
-use crate::wire::Json;
 use crate::wire::{Answer, printable};
 
 /// What was agreed with the server. In the modern era nothing of it is state of the connection (R8): it
@@ -315,8 +314,7 @@ impl Peer {
     }
 
     fn begin_handshake(&mut self, now: Instant) {
-        // Nothing that a server could ask for is declared: nobody would answer.
-        let capabilities = Json::from(serde_json::json!({}));
+        let capabilities = self.identity.legacy_capabilities();
         let versions = &self.config.legacy_versions;
         match legacy::Handshake::new(versions, &capabilities, self.identity.client_info()) {
             Ok(handshake) => {
@@ -324,7 +322,7 @@ impl Peer {
                 let request = handshake.request();
                 self.handshake = Some(handshake);
                 self.send_message(Owner::Handshake, &request);
-                self.answer_early_requests();
+                self.answer_early_requests(now);
             }
             Err(error) => {
                 let error = self.error(Cause::Config(error.to_string()));
@@ -424,7 +422,7 @@ impl Peer {
                 self.session = self.handshaken.take();
                 let message = legacy::Handshake::initialized();
                 self.notify(message.method, None);
-                self.answer_early_requests();
+                self.answer_early_requests(now);
                 if let Some(level) = self
                     .identity
                     .log_level()

@@ -20,7 +20,7 @@ impl Peer {
     /// input with what is asked. Other operations are ignored.
     pub fn finish(&mut self, operation: OperationId, now: Instant) {
         self.finish_listening(operation);
-        self.finish_asking(operation);
+        self.finish_asking(operation, now);
         self.pump(now);
         self.flush();
     }

@@ -294,6 +294,9 @@ impl Peer {
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;
         }
+        if let Some(asked) = active.asked.take() {
+            self.refuse_asked(&asked);
+        }
         if let Stage::Listening(listening) = &mut active.stage {
             let unread = core::mem::take(&mut listening.queue);
             self.unread.keep(operation, unread.into());

@@ -63,6 +63,7 @@ impl Peer {
             stage => *stage = Stage::Queued,
         }
         active.ticket = None;
+        active.asked = None;
         active.refreshes = 0;
         self.operations.insert(operation, active);
     }
