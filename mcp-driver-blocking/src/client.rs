@@ -14,8 +14,8 @@ use mcp_proto::types::{
     ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use mcp_proto::{
-    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
-    OperationId, Report,
+    Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, Identity, Instant,
+    Listed, MetricsSnapshot, Operation, OperationId, Report,
 };
 use serde::Serialize;
 
@@ -91,6 +91,24 @@ impl Client {
     #[must_use]
     pub fn diagnoses(&self) -> Vec<Diagnosis> {
         self.owner.0.lock().core.diagnoses()
+    }
+
+    /// What was counted and measured of each server, since the client began.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.owner.0.lock().core.metrics()
+    }
+
+    /// The servers that broke the protocol, sorted by name, each with what it did first.
+    #[must_use]
+    pub fn degraded_servers(&self) -> Vec<DegradedServer> {
+        self.owner.0.lock().core.degraded_servers()
+    }
+
+    /// What calls cost so far: by server, and by whatever else the ledger sums up.
+    #[must_use]
+    pub fn costs(&self) -> Costs {
+        self.owner.0.lock().core.costs().clone()
     }
 
     /// All tools of all servers, sorted by canonical name: the one to call them by.

@@ -59,7 +59,7 @@ pub mod wire;
 pub use action::{Action, LinkTarget};
 pub use answer::{Answer, CallOutcome};
 pub use catalog::Catalog;
-pub use client::Client;
+pub use client::{Client, Costs, DegradedServer};
 pub use config::{Config, PeerConfig};
 pub use continuation::{Continuation, InputRounds, StreamChunk, StreamContinuation};
 pub use cost::{NanoUsd, ServerCostMeter, SpendLedger};

@@ -151,6 +151,7 @@ impl Peer {
         responses: &InputResponses,
         now: Instant,
     ) -> Result<(), Error> {
+        self.reach(now);
         let asked = match self.operations.get_mut(&operation) {
             Some(active) => match (&active.stage, &mut active.rounds) {
                 (&Stage::AwaitInput { since }, Some(rounds)) => {
@@ -294,6 +295,7 @@ impl Active {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);
         }
+        self.handed_over = self.handed_over.map(|at| at + now.since(since));
         self.stage = Stage::Queued;
     }
 }

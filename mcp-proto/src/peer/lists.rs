@@ -87,6 +87,7 @@ impl Peer {
             caller_meta: active.meta.as_ref(),
         };
         let request = self.send_control(owner, active.method(), params.as_ref(), extra);
+        active.handed_over.get_or_insert(self.now);
         active.stage = Stage::Paging { request, pages };
         self.operations.insert(operation, active);
     }

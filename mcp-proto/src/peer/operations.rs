@@ -54,12 +54,7 @@ impl Peer {
                 max,
             }));
         }
-        match (&self.degraded, request) {
-            (Some(fault), Request::CallTool(_)) if self.config.refuse_degraded => {
-                Err(self.error(Cause::Degraded(fault.clone())))
-            }
-            _ => Ok(()),
-        }
+        self.refuse_degraded(request)
     }
 
     /// Whether a session stands on a usable link.
@@ -126,6 +121,10 @@ impl Peer {
     /// Begins to work on an operation.
     pub(super) fn start(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         self.start_clock(&mut active, now);
+        // It may have been accepted before the peer was degraded.
+        if let Err(error) = self.refuse_degraded(&active.request) {
+            return self.end(operation, active, Outcome::Failed(error));
+        }
         // A peer whose first listing failed gets another chance with every operation.
         if matches!(self.phase, Phase::Failed(_)) && active.request != Request::ListTools {
             self.read_manifest(now);
@@ -247,6 +246,7 @@ impl Peer {
         let owner = Owner::Operation(operation);
         let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
         active.sent = Some(sent);
+        active.handed_over.get_or_insert(self.now);
         active.stage = Stage::Requested { request };
         self.operations.insert(operation, active);
     }
@@ -295,6 +295,7 @@ impl Peer {
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;
         }
+        self.meter_end(&active, &outcome);
         if let Stage::Listening(listening) = &mut active.stage {
             let unread = core::mem::take(&mut listening.queue);
             self.unread.keep(operation, unread.into());
