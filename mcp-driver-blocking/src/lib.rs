@@ -49,7 +49,7 @@ pub use client::{Client, ClientBuilder};
 pub use mcp_proto::{
     Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, ErrorKind,
     Identity, Listed, MetricsSnapshot, Notification, Operation, OperationId, Options, Outcome,
-    PendingInput, ProgressUpdate, Reply, Report, Request, ToolCall, continuation, cost, error,
-    types, wire::Json,
+    PendingInput, ProgressUpdate, QuarantinedTool, Reply, Report, Request, ToolCall, continuation,
+    cost, error, types, wire::Json,
 };
 pub use operation::{Listener, Pending};

@@ -73,7 +73,7 @@ pub use operation::{
     Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, PendingInput,
     ProgressUpdate, Reply, Request, ToolCall,
 };
-pub use peer::{Diagnosis, Identity, Peer};
+pub use peer::{Diagnosis, Identity, Peer, QuarantinedTool};
 pub use report::Report;
 pub use safety::RetryGate;
 pub use secret::Secret;

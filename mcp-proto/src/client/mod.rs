@@ -7,6 +7,7 @@ mod ledger;
 mod listening;
 mod names;
 mod owner;
+mod pinning;
 mod waiting;
 
 use alloc::boxed::Box;

@@ -237,7 +237,7 @@ impl Peer {
             return self.misused(operation, active, "there is no session to go on in".into());
         };
         if let Request::CallTool(call) = &active.request
-            && self.config.validate_capabilities
+            && (self.config.validate_capabilities || self.pins.holds(&call.tool))
             && !self.manifest.contains(&call.tool)
         {
             let error = self.error(self.no_such_tool(&call.tool));

@@ -16,6 +16,7 @@ mod listening;
 mod lists;
 mod metering;
 mod operations;
+mod pinning;
 mod requests;
 mod retries;
 mod secrets;
@@ -47,9 +48,11 @@ use crate::violation::Fault;
 
 pub use diagnosis::{Counters, Diagnosis};
 pub use identity::Identity;
+pub use pinning::QuarantinedTool;
 
 use active::Active;
 use connect::Session;
+use pinning::Pins;
 use requests::Requests;
 use sending::Speech;
 
@@ -112,6 +115,7 @@ pub struct Peer {
     /// Those of them that have not begun, in order.
     queue: VecDeque<OperationId>,
     manifest: Manifest,
+    pins: Pins,
     /// Notifications that were not taken when their listening operation ended; of the latest ones.
     unread: Unread,
     cache: ResponseCache,
@@ -174,6 +178,7 @@ impl Peer {
             requests: Requests::default(),
             operations: BTreeMap::new(),
             manifest: Manifest::new(),
+            pins: Pins::default(),
             unread: Unread::default(),
             cache: ResponseCache::new(CACHE_ENTRIES_MAX, CACHE_BYTES_MAX),
             degraded: None,

@@ -180,7 +180,7 @@ impl Peer {
         let Request::CallTool(call) = &active.request else {
             return;
         };
-        if self.config.validate_capabilities {
+        if self.config.validate_capabilities || self.pins.holds(&call.tool) {
             let listed = self.manifest.contains(&call.tool);
             // A tool that is missing from a list that has changed since may be a new one. A server that
             // says so with every list is not asked for ever.
