@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::continuation::Continuation;
+use crate::cost::CostReading;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::time::Duration;
@@ -111,6 +112,9 @@ pub struct Options {
     pub interactive: bool,
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
     pub meta: Option<Json>,
+    /// What a call costs, instead of what the configuration says (R50): `0.25.into()` dollars, or an exact
+    /// [`NanoUsd`](crate::NanoUsd). It is recorded once, when the call has ended, unless the call provably did not run.
+    pub cost: Option<CostReading>,
     /// The application's idempotency key (R33).
     pub idempotency_key: Option<String>,
     /// Answers to the input requests of an earlier round: a JSON object from key to response. For calls,

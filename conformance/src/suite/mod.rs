@@ -14,6 +14,7 @@
 //! conformance::driver_suite!(&Mine, Environment::new(env!("CARGO_BIN_EXE_conformance-server")));
 //! ```
 
+mod books;
 mod calling;
 mod closing;
 mod connecting;
@@ -265,6 +266,10 @@ scenarios! { $
         a_server_that_exits_at_once_is_quoted,
         operations_may_be_submitted_before_anything_is_settled,
         twenty_lives_leak_neither_descriptors_nor_threads,
+    }
+    books {
+        what_calls_cost_is_written_and_read_again,
+        a_ledger_that_cannot_be_written_fails_no_call,
     }
     calling {
         results_arrive_in_both_eras,

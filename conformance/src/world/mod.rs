@@ -10,6 +10,7 @@ mod breach;
 mod choice;
 mod conversation;
 mod journal;
+mod ledger;
 mod process;
 mod run;
 mod transcript;
@@ -27,12 +28,14 @@ use mcp_proto::{
 
 pub use breach::{Breach, Rule};
 pub use choice::{Bytes, Choice, pick};
+pub use ledger::LedgerFault;
 pub use process::Fault;
 pub use transcript::{abbreviate, news as show_news, outcome as show_outcome};
 
 use border::Border;
 use breach::Broken;
 use journal::Journal;
+use ledger::Ledger;
 use process::Process;
 
 /// How the servers' output is cut into reads.
@@ -63,6 +66,7 @@ pub struct World {
     links: BTreeMap<LinkId, Process>,
     released: Vec<LinkId>,
     border: Border,
+    ledger: Ledger,
     stamped: bool,
     stamps: u64,
     splits: Splits,
@@ -99,6 +103,7 @@ impl World {
             links: BTreeMap::new(),
             released: Vec::new(),
             border,
+            ledger: Ledger::default(),
             stamped: false,
             stamps: 0,
             splits: Splits::AsWritten,
@@ -180,6 +185,27 @@ impl World {
     pub fn with_spawn_failure(mut self, peer: &str) -> Self {
         self.unspawnable.insert(peer.into());
         self
+    }
+
+    /// What stands in the ledger's file when it is read; without this there is none.
+    #[must_use]
+    pub fn with_ledger(mut self, contents: impl Into<Vec<u8>>) -> Self {
+        self.ledger.contents = Some(contents.into());
+        self
+    }
+
+    /// The ledger's file fails so.
+    #[must_use]
+    pub const fn with_ledger_fault(mut self, fault: LedgerFault) -> Self {
+        self.ledger.fault = Some(fault);
+        self
+    }
+
+    /// What stands in the ledger's file; `None` when there is none.
+    #[must_use]
+    pub fn ledger(&self) -> Option<String> {
+        let contents = self.ledger.contents.as_ref()?;
+        Some(String::from_utf8_lossy(contents).into_owned())
     }
 
     /// The present.

@@ -26,6 +26,9 @@ pub(super) struct Active {
     pub(super) call_index: Option<u64>,
     pub(super) stage: Stage,
     pub(super) clock: Option<Clock>,
+    /// When its first request was handed to the link; the time for which the application was asked does not
+    /// count.
+    pub(super) handed_over: Option<Instant>,
     /// What was sent, so that a retry can keep its `_meta` (R7).
     pub(super) sent: Option<Sent>,
     /// It was submitted before the first listing was in, which therefore is news enough for it.
@@ -251,6 +254,7 @@ impl Active {
             call_index,
             stage: Stage::Queued,
             clock: None,
+            handed_over: None,
             sent: None,
             shares_listing: false,
             ticket: None,

@@ -54,6 +54,7 @@ impl Peer {
         {
             active.version_retried = true;
             if self.adopt_version(&rpc) {
+                self.count_retry();
                 self.resend(operation, active);
                 return;
             }

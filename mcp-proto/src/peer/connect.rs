@@ -86,7 +86,9 @@ impl Peer {
     /// Starts anew. Nothing of an earlier life is known of this one (R16), but its manifest stays in force
     /// until there is another.
     pub(super) fn start_connecting(&mut self, now: Instant) {
+        self.reach(now);
         self.phase = Phase::Connecting;
+        self.degraded_life = false;
         self.negotiation = Negotiation::new(policy(&self.config, self.proved_modern));
         (self.handshake, self.handshaken) = (None, None);
         (self.discovered, self.session) = (None, None);
@@ -206,6 +208,7 @@ impl Peer {
 
     /// The peer cannot be used, now or any more. While it may come back, what has not been sent waits.
     fn give_up_or_restart(&mut self, error: Error, now: Instant) {
+        self.meter_failure(&error);
         let restarts = self.restarts() && self.recovery.lost(now).is_some();
         if restarts {
             self.phase = Phase::Restarting(error);
@@ -221,6 +224,7 @@ impl Peer {
     pub(super) fn settle(&mut self) {
         self.has_settled = true;
         self.just_settled = true;
+        self.meter_phase();
         self.deliver(News::PeerChanged { peer: self.id });
     }
 

@@ -39,6 +39,7 @@ impl Peer {
         let Some(mut framer) = self.take_framer(link) else {
             return;
         };
+        self.reach(now);
         self.counters.bytes_received = self
             .counters
             .bytes_received

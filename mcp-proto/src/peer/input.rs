@@ -158,6 +158,7 @@ impl Peer {
         responses: &InputResponses,
         now: Instant,
     ) -> Result<(), Error> {
+        self.reach(now);
         if let Some(answered) = self.answer_asked(operation, responses, now) {
             return answered;
         }
@@ -252,7 +253,7 @@ impl Peer {
             return self.misused(operation, active, "there is no session to go on in".into());
         };
         if let Request::CallTool(call) = &active.request
-            && self.config.validate_capabilities
+            && (self.config.validate_capabilities || self.pins.holds(&call.tool))
             && !self.manifest.contains(&call.tool)
         {
             let error = self.error(self.no_such_tool(&call.tool));
@@ -389,6 +390,7 @@ impl Active {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);
         }
+        self.handed_over = self.handed_over.map(|at| at + now.since(since));
     }
 
     /// Waits for its turn to be sent with these parameters. The time since then was not the server's, and

@@ -54,12 +54,7 @@ impl Peer {
                 max,
             }));
         }
-        match (&self.degraded, request) {
-            (Some(fault), Request::CallTool(_)) if self.config.refuse_degraded => {
-                Err(self.error(Cause::Degraded(fault.clone())))
-            }
-            _ => Ok(()),
-        }
+        self.refuse_degraded(request)
     }
 
     /// Whether a session stands on a usable link.
@@ -126,6 +121,10 @@ impl Peer {
     /// Begins to work on an operation.
     pub(super) fn start(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         self.start_clock(&mut active, now);
+        // It may have been accepted before the peer was degraded.
+        if let Err(error) = self.refuse_degraded(&active.request) {
+            return self.end(operation, active, Outcome::Failed(error));
+        }
         // A peer whose first listing failed gets another chance with every operation.
         if matches!(self.phase, Phase::Failed(_)) && active.request != Request::ListTools {
             self.read_manifest(now);
@@ -181,7 +180,7 @@ impl Peer {
         let Request::CallTool(call) = &active.request else {
             return;
         };
-        if self.config.validate_capabilities {
+        if self.config.validate_capabilities || self.pins.holds(&call.tool) {
             let listed = self.manifest.contains(&call.tool);
             // A tool may have come or gone with a change that was announced. A server that announces one with
             // every list is not asked for ever.
@@ -246,6 +245,7 @@ impl Peer {
         let owner = Owner::Operation(operation);
         let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
         active.sent = Some(sent);
+        active.handed_over.get_or_insert(self.now);
         active.stage = Stage::Requested { request };
         self.operations.insert(operation, active);
     }
@@ -297,6 +297,7 @@ impl Peer {
         if let Some(asked) = active.asked.take() {
             self.refuse_asked(&asked);
         }
+        self.meter_end(&active, &outcome);
         if let Stage::Listening(listening) = &mut active.stage {
             let unread = core::mem::take(&mut listening.queue);
             self.unread.keep(operation, unread.into());

@@ -36,7 +36,7 @@ impl Peer {
             if written {
                 active.may_have_run = true;
                 active.retries = active.retries.saturating_add(1);
-                self.counters.retries = self.counters.retries.saturating_add(1);
+                self.count_retry();
             }
             let waits = matches!(
                 active.stage,

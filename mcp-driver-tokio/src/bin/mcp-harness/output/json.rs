@@ -130,6 +130,9 @@ pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool)
         }
         Cause::CapabilityMissing {
             manifest_digest, ..
+        }
+        | Cause::Quarantined {
+            manifest_digest, ..
         } => {
             object.string("manifestDigest", manifest_digest);
         }
