@@ -112,6 +112,10 @@ pub struct Options {
     pub interactive: bool,
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
     pub meta: Option<Json>,
+    /// Check the structured result of a call against the tool's output schema (R63), also where `validateOutput`
+    /// is not set for the peer: [`CallToolResult::schema_mismatch`]. Refused by a build without the feature
+    /// `schema`.
+    pub validate_output: bool,
     /// What a call costs, instead of what the configuration says (R50): `0.25.into()` dollars, or an exact
     /// [`NanoUsd`](crate::NanoUsd). It is recorded once, when the call has ended, unless the call provably did not run.
     pub cost: Option<CostReading>,

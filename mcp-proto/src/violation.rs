@@ -33,6 +33,8 @@ pub enum Violation {
     NotJson,
     /// The message is JSON but no object.
     NotObject,
+    /// A structured result does not fit the tool's output schema (R63), where that was to be checked.
+    OutputMismatch,
     /// The bytes are no UTF-8.
     NotUtf8,
     /// `result` is no object.
@@ -72,6 +74,7 @@ impl Violation {
             Self::NotJson => "not JSON",
             Self::NotObject => "message is not an object",
             Self::NotUtf8 => "not UTF-8",
+            Self::OutputMismatch => "structured result does not fit the output schema",
             Self::ResultNotObject => "result is not an object",
             Self::ServerRequest => "server sent a request, which this revision forbids",
             Self::TooDeep => "nested too deeply",

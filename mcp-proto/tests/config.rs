@@ -115,7 +115,7 @@ fn every_setting_is_read() {
         r#""command":"x","allowLegacy":true,"era":"legacy",
            "legacyVersions":["2024-11-05","2025-11-25"],"legacy":{"sessionHeader":false},
            "probeTimeoutMs":1,"timeoutMs":2,"absoluteTimeoutMs":3,"maxContinuationRetries":0,
-           "validateCapabilities":false,"pinTools":true,"refuseDegraded":true,"stdoutNoise":"degrade",
+           "validateCapabilities":false,"validateOutput":true,"pinTools":true,"refuseDegraded":true,"stdoutNoise":"degrade",
            "envAllow":[],"idempotencyMetaKey":"k","checkpointMetaKey":"c","sendClientInfo":false,
            "compatCapabilitiesAlias":false,"maxLineBytes":11,"maxBodyBytes":12,"maxDepth":13,
            "maxPages":14,"maxTools":15,"maxInFlight":16,"maxInputRounds":17,
@@ -135,6 +135,7 @@ fn every_setting_is_read() {
     expected.absolute_timeout = Duration::from_millis(3);
     expected.max_continuation_retries = 0;
     expected.validate_capabilities = false;
+    expected.validate_output = true;
     expected.pin_tools = true;
     expected.refuse_degraded = true;
     expected.stdout_noise = StdoutNoise::Degrade;

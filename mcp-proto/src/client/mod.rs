@@ -22,7 +22,7 @@ use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::operation::{Ended, News, Operation, Outcome, Request};
-use crate::peer::{Diagnosis, Identity, Peer};
+use crate::peer::{Context, Diagnosis, Identity, Peer};
 use crate::report::Report;
 use crate::time::Instant;
 use crate::types::InputResponses;
@@ -80,6 +80,7 @@ enum Entry {
         operation: Box<Operation>,
         call_index: Option<u64>,
         until: Until,
+        context: Context,
     },
     /// Several peers work for it.
     Gathering(Box<Gathering>),

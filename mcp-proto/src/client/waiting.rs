@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::{Client, Entry};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Operation, Outcome};
-use crate::peer::Peer;
+use crate::peer::{Context, Peer};
 
 /// What an operation waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,7 @@ impl Client {
                 operation,
                 call_index,
                 until,
+                context: Context::current(),
             },
         );
     }
@@ -68,16 +69,17 @@ impl Client {
             let Some(Entry::Unsettled {
                 operation,
                 call_index,
+                context,
                 ..
             }) = self.entries.remove(&id)
             else {
                 continue;
             };
-            let routed = match peer {
+            let routed = context.within(|| match peer {
                 Some(peer) => self.hand_over(id, peer, *operation, call_index, self.now),
                 None if self.answer_with_manifests(id, &operation.request) => Ok(()),
                 None => self.route_once(id, *operation, call_index, self.now),
-            };
+            });
             if let Err(error) = routed {
                 self.end(id, Outcome::Failed(error));
             }

@@ -261,6 +261,7 @@ impl<'t> Parser<'t, '_> {
         );
         for (name, place) in [
             ("validateCapabilities", &mut peer.validate_capabilities),
+            ("validateOutput", &mut peer.validate_output),
             ("pinTools", &mut peer.pin_tools),
             ("refuseDegraded", &mut peer.refuse_degraded),
             ("sendClientInfo", &mut peer.send_client_info),

@@ -82,6 +82,9 @@ pub struct PeerConfig {
     pub max_continuation_retries: u32,
     /// `validateCapabilities`: whether a tool must stand in the manifest to be called. Default `true`.
     pub validate_capabilities: bool,
+    /// `validateOutput`: whether structured results are checked against the tools' output schemas. Needs the
+    /// feature `schema`. Default `false`.
+    pub validate_output: bool,
     /// `pinTools`: whether a changed or new tool waits for the application's consent. Default `false`.
     pub pin_tools: bool,
     /// `refuseDegraded`: whether calls are refused once the peer broke the protocol. Default `false`.
@@ -132,6 +135,7 @@ impl PeerConfig {
             absolute_timeout: Duration::from_secs(600),
             max_continuation_retries: 3,
             validate_capabilities: true,
+            validate_output: false,
             pin_tools: false,
             refuse_degraded: false,
             stdout_noise: StdoutNoise::Auto,

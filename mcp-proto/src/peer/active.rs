@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::Context;
 use crate::cache::Ticket;
 use crate::continuation::{Continuation, InputRounds};
 use crate::identity::{CallerMeta, Params, TraceContext};
@@ -51,6 +52,10 @@ pub(super) struct Active {
     pub(super) rounds: Option<Box<InputRounds>>,
     /// What it takes up, until it begins (R31).
     pub(super) resumed: Option<Box<Resumed>>,
+    /// On whose behalf it is traced.
+    pub(super) context: Context,
+    /// Its result is checked against the tool's output schema (R63).
+    pub(super) validates: bool,
     /// The last progress that was reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
 }
@@ -266,6 +271,8 @@ impl Active {
             asked: None,
             rounds: None,
             resumed: None,
+            context: Context::none(),
+            validates: false,
             progress: None,
         }
     }

@@ -159,6 +159,12 @@ impl Peer {
         now: Instant,
     ) -> Result<Reply, Fault> {
         Ok(match &active.request {
+            #[cfg(feature = "schema")]
+            Request::CallTool(call) if active.validates => {
+                let mut result = CallToolResult::read(members)?;
+                self.validate(&call.tool, &mut result);
+                Reply::Call(result)
+            }
             Request::CallTool(_) => Reply::Call(CallToolResult::read(members)?),
             Request::ReadResource { .. } => {
                 let result = ReadResourceResult::read(members)?;

@@ -124,6 +124,7 @@ impl Peer {
     /// Sends the current link down the shutdown ladder; it keeps its own time there.
     pub(super) fn retire_link(&mut self, now: Instant) {
         self.requests.clear();
+        self.close_negotiation_spans();
         if let Some(mut link) = self.link.take() {
             link.shut_down(now, &mut self.actions);
             self.last_stderr = link.stderr_lines();
@@ -181,6 +182,7 @@ impl Peer {
         self.fading
             .extend(self.link.take().filter(|link| !link.is_released()));
         self.requests.clear();
+        self.close_negotiation_spans();
         if self.is_negotiating() {
             let asks_for_handshake = legacy::last_words_ask_for_handshake(&said);
             let event = negotiation::Event::LinkLost {
@@ -401,6 +403,7 @@ impl Peer {
         for (request, _) in self.requests.of_negotiation() {
             self.take_back(request);
         }
+        self.close_negotiation_spans();
         match verdict {
             Verdict::Modern { version } => {
                 let Some(discovered) = self.discovered.take() else {

@@ -88,6 +88,7 @@ impl Peer {
             let extra = Extra {
                 progress_token: None,
                 caller_meta: active.meta.as_ref(),
+                context: Some(&active.context),
             };
             let request = self.send_control(owner, "subscriptions/listen", Some(&params), extra);
             listening.request = Some(request);

@@ -85,6 +85,7 @@ impl Peer {
         let extra = Extra {
             progress_token: None,
             caller_meta: active.meta.as_ref(),
+            context: Some(&active.context),
         };
         let request = self.send_control(owner, active.method(), params.as_ref(), extra);
         active.handed_over.get_or_insert(self.now);
@@ -202,6 +203,7 @@ impl Peer {
         let is_first = !self.manifest.is_known();
         self.tools_changed = false;
         let (installed, quarantines) = self.install_pinned(list);
+        self.schemas.clear();
         if let Installed::Replaced(mut changes) = installed
             && !is_first
         {

@@ -21,6 +21,8 @@ mod requests;
 mod retries;
 mod secrets;
 mod sending;
+mod spanning;
+mod validation;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -54,7 +56,12 @@ use active::Active;
 use connect::Session;
 use pinning::Pins;
 use requests::Requests;
+pub(crate) use spanning::Context;
+
 use sending::Speech;
+#[cfg(feature = "tracing")]
+use spanning::Spans;
+use validation::Schemas;
 
 /// The operation under which a peer reads its own manifest when it connects.
 const MANIFEST: OperationId = OperationId::new(0);
@@ -116,6 +123,9 @@ pub struct Peer {
     queue: VecDeque<OperationId>,
     manifest: Manifest,
     pins: Pins,
+    schemas: Schemas,
+    #[cfg(feature = "tracing")]
+    spans: Spans,
     /// Notifications that were not taken when their listening operation ended; of the latest ones.
     unread: Unread,
     cache: ResponseCache,
@@ -179,6 +189,9 @@ impl Peer {
             operations: BTreeMap::new(),
             manifest: Manifest::new(),
             pins: Pins::default(),
+            schemas: Schemas::default(),
+            #[cfg(feature = "tracing")]
+            spans: Spans::default(),
             unread: Unread::default(),
             cache: ResponseCache::new(CACHE_ENTRIES_MAX, CACHE_BYTES_MAX),
             degraded: None,
@@ -312,6 +325,7 @@ impl Peer {
         let (request, resumed) =
             input::unfold(request, &mut options).map_err(|cause| self.error(cause))?;
         self.check_acceptable(&request)?;
+        let validates = self.validates(&request, &options)?;
         let meta = self.caller_meta(&options)?;
         // What is taken up has its place in the run already.
         let call_index = match &request {
@@ -321,6 +335,8 @@ impl Peer {
         self.calls = self.calls.saturating_add(u64::from(call_index.is_some()));
         let mut active = Active::new(request, options, meta, call_index);
         active.resumed = resumed.map(Box::new);
+        active.validates = validates;
+        active.context = Context::current();
         self.admit(operation, Box::new(active), now);
         self.flush();
         Ok(())

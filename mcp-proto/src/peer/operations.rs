@@ -241,6 +241,7 @@ impl Peer {
         let extra = Extra {
             progress_token: active.options.progress.then(|| progress_token(operation)),
             caller_meta: active.meta.as_ref(),
+            context: Some(&active.context),
         };
         let owner = Owner::Operation(operation);
         let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
@@ -298,6 +299,7 @@ impl Peer {
             self.refuse_asked(&asked);
         }
         self.meter_end(&active, &outcome);
+        self.close_span(operation, &outcome);
         if let Stage::Listening(listening) = &mut active.stage {
             let unread = core::mem::take(&mut listening.queue);
             self.unread.keep(operation, unread.into());

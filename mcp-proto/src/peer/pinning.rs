@@ -128,6 +128,7 @@ impl Peer {
             accepted.insert(tool.name().to_string(), digest.clone());
             self.manifest.admit(tool.clone());
         }
+        self.schemas.clear();
         if !accepting.is_empty() {
             self.deliver(News::PeerChanged { peer: self.id });
         }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::ids::OperationId;
 
 /// Who gets the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
     /// The era negotiation; the number tells probes apart.
     Probe(u32),

@@ -37,6 +37,7 @@ impl Peer {
                 active.may_have_run = true;
                 active.retries = active.retries.saturating_add(1);
                 self.count_retry();
+                self.close_attempt(operation, cause);
             }
             let waits = matches!(
                 active.stage,

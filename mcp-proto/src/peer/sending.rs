@@ -1,7 +1,7 @@
 //! Messages on their way out.
 
-use super::Peer;
 use super::requests::Owner;
+use super::{Context, Peer};
 use crate::config::{PeerConfig, Transport};
 use crate::identity::{
     self, CallerMeta, CanonicalError, MetaTemplate, ModernRequest, Params, ProgressToken,
@@ -22,11 +22,13 @@ pub(super) enum Speech {
     Legacy,
 }
 
-/// What goes into `_meta` beside the trace.
+/// What goes into `_meta` beside the trace, and where its span belongs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extra<'a> {
     pub(super) progress_token: Option<u64>,
     pub(super) caller_meta: Option<&'a CallerMeta>,
+    /// On whose behalf it is traced.
+    pub(super) context: Option<&'a Context>,
 }
 
 /// The trace id of a run, or of this peer alone when no run root is configured (R6). The command or
@@ -59,6 +61,7 @@ impl Peer {
         extra: Extra<'_>,
     ) -> u64 {
         let id = self.requests.insert(owner, method);
+        self.open_span(owner, id, method, params, extra.context);
         let Some(link) = &mut self.link else {
             return id;
         };

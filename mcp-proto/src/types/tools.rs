@@ -163,6 +163,10 @@ pub struct CallToolResult {
     pub is_error: bool,
     /// `_meta`, unchanged.
     pub meta: Option<Json>,
+    /// Where [`validate_output`](crate::Options::validate_output) was asked for: the structured result does not fit
+    /// the tool's output schema, or is missing. The tool ran all the same, and this is what it said; a violation
+    /// of the protocol was noted.
+    pub schema_mismatch: Option<Fault>,
 }
 
 impl CallToolResult {
@@ -188,6 +192,7 @@ impl CallToolResult {
             structured_content: structured_content.map(Json::from),
             is_error,
             meta: members.present("_meta").map(Json::from),
+            schema_mismatch: None,
         })
     }
 
