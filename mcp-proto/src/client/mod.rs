@@ -4,6 +4,7 @@ mod gather;
 mod listening;
 mod names;
 mod owner;
+mod streaming;
 mod waiting;
 
 use alloc::boxed::Box;
@@ -20,6 +21,7 @@ use crate::ids::{LinkId, OperationId, PeerId};
 use crate::operation::{Ended, News, Operation, Outcome, Request};
 use crate::peer::{Diagnosis, Identity, Peer};
 use crate::report::Report;
+use crate::safety::KeyLedger;
 use crate::time::Instant;
 use crate::types::InputResponses;
 use crate::unread::Unread;
@@ -48,6 +50,7 @@ pub struct Client {
     names: ToolNames,
     last_operation: u64,
     next_call: u64,
+    keys: KeyLedger,
     phase: Phase,
     now: Instant,
     actions: VecDeque<Action>,
@@ -113,6 +116,7 @@ impl Client {
             names: ToolNames::default(),
             last_operation: 0,
             next_call: 0,
+            keys: KeyLedger::new(streaming::KEYS_MAX),
             phase: Phase::Open,
             now,
             actions: VecDeque::new(),
@@ -203,11 +207,12 @@ impl Client {
                 let peer = *peer;
                 self.with_peer(peer, |peer| peer.cancel(operation, now));
             }
-            Some(Entry::Unsettled { .. } | Entry::Gathering(_)) => {
+            Some(entry @ (Entry::Unsettled { .. } | Entry::Gathering(_))) => {
+                let outcome = streaming::cancelled(entry);
                 let unread = self.take_notifications(operation);
                 self.drop_parts(operation, now);
                 self.unread.keep(operation, unread);
-                self.end(operation, Outcome::Failed(Error::general(Cause::Cancelled)));
+                self.end(operation, outcome);
             }
             Some(Entry::Part { .. }) | None => {}
         }
@@ -404,6 +409,7 @@ impl Client {
         call_index: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
+        self.claim_key(peer, &operation)?;
         let Some(machine) = self.peers.get_mut(peer.index()) else {
             return Ok(());
         };
@@ -460,9 +466,14 @@ impl Client {
                 self.names.invalidate();
                 self.actions.push_back(Action::Deliver(news));
             }
-            News::Progress { .. } | News::InputNeeded { .. } | News::Log(_) | News::Closed => {
-                self.actions.push_back(Action::Deliver(news))
-            }
+            News::Progress { .. }
+            | News::InputNeeded { .. }
+            | News::RetryQuestion(_)
+            | News::StreamUpdate { .. }
+            | News::OpenSource { .. }
+            | News::CloseSource { .. }
+            | News::Log(_)
+            | News::Closed => self.actions.push_back(Action::Deliver(news)),
         }
     }
 

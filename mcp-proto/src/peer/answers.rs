@@ -112,6 +112,15 @@ impl Peer {
             Ok(ResultType::InputRequired) => {
                 return self.on_input_required(operation, active, members, now);
             }
+            Ok(ResultType::Complete) if active.stream.is_some() => {
+                match CallToolResult::read(members) {
+                    Ok(answer) => {
+                        self.on_stream_answer(operation, active, answer, now);
+                        return Ok(());
+                    }
+                    Err(fault) => Err(fault),
+                }
+            }
             Ok(ResultType::Complete) => match &active.stage {
                 Stage::Paging { .. } => {
                     self.on_page(operation, active, members, now);

@@ -290,6 +290,9 @@ impl Active {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);
         }
+        if let Some(stream) = &mut self.stream {
+            stream.machine.stood_still(since, now);
+        }
         self.stage = Stage::Queued;
     }
 }
