@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::continuation::StreamResult;
 use crate::error::{Cause, Error};
 use crate::operation::{Ended, Listed, Outcome, PendingInput, Reply};
 use crate::types::{
@@ -84,6 +85,7 @@ answers! {
     Vec<Listed<ResourceTemplate>> = Reply::ResourceTemplates(templates) => templates;
     Vec<Listed<Prompt>> = Reply::Prompts(prompts) => prompts;
     CallToolResult = Reply::Call(result) => result;
+    StreamResult = Reply::Stream(result) => result;
     ReadResourceResult = Reply::Read(result) => result;
     GetPromptResult = Reply::Prompt(result) => result;
     CompleteResult = Reply::Completion(result) => result;

@@ -5,6 +5,7 @@
 //! ([`Error::kind`]: the same words as in the binary's JSON).
 
 mod failed;
+mod stream;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,6 +18,7 @@ use crate::violation::Fault;
 use crate::wire::{ErrorObject, Json};
 
 pub use failed::{FailedPeer, FailedPeers};
+pub use stream::{DroppedStream, RefusedRetry};
 
 /// Whether a request that failed may have taken effect on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -277,8 +279,11 @@ pub enum Cause {
     #[error("cancelled")]
     Cancelled,
     /// An automatic retry was needed and is not safe (R34).
-    #[error("not retried, because that may run the tool twice: {0}")]
-    RetryRefused(Box<Error>),
+    #[error("{0}")]
+    RetryRefused(Box<RefusedRetry>),
+    /// A stream could not be brought to its end (R32).
+    #[error("{0}")]
+    StreamDropped(Box<DroppedStream>),
     /// The configuration is wrong.
     #[error("{0}")]
     Config(String),
@@ -407,6 +412,7 @@ impl Error {
             Cause::Degraded(_) => ErrorKind::Degraded,
             Cause::Cancelled => ErrorKind::Cancelled,
             Cause::RetryRefused(_) => ErrorKind::RetryRefused,
+            Cause::StreamDropped(_) => ErrorKind::StreamDropped,
             Cause::Config(_) => ErrorKind::Config,
             Cause::Usage(_) => ErrorKind::Usage,
         }
@@ -433,7 +439,7 @@ impl Error {
     pub fn stderr(&self) -> &[String] {
         match &self.cause {
             Cause::Closed { stderr, .. } => stderr,
-            Cause::RetryRefused(error) => error.stderr(),
+            Cause::RetryRefused(_) | Cause::StreamDropped(_) => self.stderr_of_attempt(),
             Cause::NoPeer(failed) => match failed.named.as_slice() {
                 [only] => &only.stderr,
                 _ => &[],

@@ -4,9 +4,11 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
 use crate::client::Client;
+use crate::continuation::StreamUpdate;
 use crate::error::Error;
 use crate::ids::OperationId;
 use crate::operation::{Ended, News, Operation, ProgressUpdate, Request};
+use crate::streaming::{RetryQuestion, SourceWish, Undelivered};
 use crate::time::Instant;
 use crate::types::InputRequired;
 
@@ -46,6 +48,9 @@ struct Slot<W> {
     is_over: bool,
     progress: VecDeque<ProgressUpdate>,
     input: Option<Box<InputRequired>>,
+    retry: Option<Box<RetryQuestion>>,
+    updates: Undelivered,
+    source: Option<SourceWish>,
     is_listening: bool,
     waiter: W,
 }
@@ -76,7 +81,11 @@ impl<W: Default> Inbox<W> {
     pub fn deliver(&mut self, news: News) -> Option<&mut W> {
         let id = match &news {
             News::Ended(ended) => ended.operation,
+            News::RetryQuestion(question) => question.operation,
             News::Progress { operation, .. }
+            | News::StreamUpdate { operation, .. }
+            | News::OpenSource { operation, .. }
+            | News::CloseSource { operation, .. }
             | News::InputNeeded { operation, .. }
             | News::Notified { operation } => *operation,
             News::Log(_) | News::PeerChanged { .. } | News::Closed => return None,
@@ -86,8 +95,12 @@ impl<W: Default> Inbox<W> {
             News::Ended(ended) => {
                 self.awaited -= usize::from(!slot.is_listening && !slot.is_over);
                 (slot.ended, slot.is_over) = (Some(ended), true);
-                slot.input = None;
+                (slot.input, slot.retry, slot.source) = (None, None, None);
             }
+            News::RetryQuestion(question) => slot.retry = Some(question),
+            News::StreamUpdate { update, .. } => slot.updates.push(update),
+            News::OpenSource { request, .. } => slot.source = Some(SourceWish::Open(request)),
+            News::CloseSource { source, .. } => slot.source = Some(SourceWish::Close { source }),
             News::InputNeeded { input, .. } => slot.input = Some(input),
             News::Progress { progress, .. } => {
                 if slot.progress.len() >= PROGRESS_KEPT {
@@ -113,6 +126,22 @@ impl<W: Default> Inbox<W> {
     /// What the server asks about an interactive operation, once per round.
     pub fn take_input(&mut self, operation: OperationId) -> Option<Box<InputRequired>> {
         self.slots.get_mut(&operation)?.input.take()
+    }
+
+    /// Whether a request of this operation may be sent again, once per question.
+    pub fn take_question(&mut self, operation: OperationId) -> Option<Box<RetryQuestion>> {
+        self.slots.get_mut(&operation)?.retry.take()
+    }
+
+    /// What changes in the text of a streamed call. Updates that wait are told together, so that at most
+    /// the whole text waits. The last ones may be taken after the end.
+    pub fn take_update(&mut self, operation: OperationId) -> Option<StreamUpdate> {
+        self.slots.get_mut(&operation)?.updates.take()
+    }
+
+    /// What is to be done about the application's source of a streamed call: the latest wish, once.
+    pub fn take_source(&mut self, operation: OperationId) -> Option<SourceWish> {
+        self.slots.get_mut(&operation)?.source.take()
     }
 
     /// Whether nothing more is delivered for an operation: it has ended, or was let go of.

@@ -49,6 +49,7 @@ pub mod secret;
 #[cfg(feature = "tracing")]
 pub mod spans;
 mod stdio;
+pub mod streaming;
 pub mod time;
 pub mod types;
 mod unread;

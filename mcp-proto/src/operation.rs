@@ -7,10 +7,12 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use crate::continuation::Continuation;
+use crate::continuation::{Continuation, Source, StreamResult, StreamUpdate};
 use crate::cost::CostReading;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
+use crate::safety::IdempotencyKey;
+use crate::streaming::{RetryQuestion, SourceRequest, Streaming};
 use crate::time::Duration;
 use crate::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, LogLevel,
@@ -110,6 +112,12 @@ pub struct Options {
     /// [`Client::answer`](crate::Client::answer) goes on. Its deadlines stand still meanwhile. Otherwise it
     /// ends with [`Outcome::InputRequired`].
     pub interactive: bool,
+    /// Stream the call: its text is told as it comes ([`News::StreamUpdate`]), and a stream that drops is
+    /// taken up again (R32). For calls only; it ends with [`Reply::Stream`], also when it is cancelled.
+    pub stream: Option<Streaming>,
+    /// Ask the application when only it can know whether a request may be sent again:
+    /// [`News::RetryQuestion`]. Otherwise it is not (R34).
+    pub ask_retry: bool,
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
     pub meta: Option<Json>,
     /// Check the structured result of a call against the tool's output schema (R63), also where `validateOutput`
@@ -208,6 +216,14 @@ impl Operation {
         Self::new(Request::CallTool(ToolCall { tool, arguments }))
     }
 
+    /// A tool call whose text is told as it comes, and which survives dropped streams (R32).
+    #[must_use]
+    pub fn call_streaming(tool: impl Into<String>, arguments: Option<Json>) -> Self {
+        let mut operation = Self::call(tool, arguments);
+        operation.options.stream = Some(Streaming::default());
+        operation
+    }
+
     /// The contents of a resource.
     #[must_use]
     pub fn read(uri: impl Into<String>) -> Self {
@@ -300,6 +316,13 @@ pub(crate) fn check(request: &Request, options: &Options) -> Result<(), Cause> {
         request_state,
         ..
     } = options;
+    if options.stream.is_some() && !matches!(request, Request::CallTool(_)) {
+        return Err(Cause::Usage("only a call can be streamed".into()));
+    }
+    if let Some(key) = &options.idempotency_key {
+        let checked = IdempotencyKey::given(key.as_str());
+        checked.map_err(|error| Cause::Usage(error.to_string()))?;
+    }
     must_begin(input_responses.as_ref(), '{', "input_responses")?;
     must_begin(request_state.as_ref(), '"', "request_state")?;
     let continues = input_responses.is_some() || request_state.is_some();
@@ -349,6 +372,31 @@ pub enum News {
         /// What it asks.
         input: Box<InputRequired>,
     },
+    /// The text of a [streamed](Options::stream) call goes on, or is taken back.
+    StreamUpdate {
+        /// Which operation.
+        operation: OperationId,
+        /// What changes.
+        update: StreamUpdate,
+    },
+    /// Open the source of a streamed call whose source is the application's, in the place of the one that
+    /// is open: [`Client::source_opened`](crate::Client::source_opened) and what stands beside it.
+    OpenSource {
+        /// Which operation.
+        operation: OperationId,
+        /// With what.
+        request: SourceRequest,
+    },
+    /// Give that source up.
+    CloseSource {
+        /// Which operation.
+        operation: OperationId,
+        /// Which attempt.
+        source: Source,
+    },
+    /// A request may have been executed; whether it may be sent again only the application can know
+    /// ([`Options::ask_retry`]).
+    RetryQuestion(Box<RetryQuestion>),
     /// A server reported progress of an operation: finite and strictly increasing.
     Progress {
         /// Which operation.
@@ -447,6 +495,8 @@ pub enum Reply {
     Prompts(Vec<Listed<Prompt>>),
     /// To [`Request::CallTool`].
     Call(CallToolResult),
+    /// To a [streamed](Options::stream) call.
+    Stream(StreamResult),
     /// To [`Request::ReadResource`].
     Read(ReadResourceResult),
     /// To [`Request::GetPrompt`].

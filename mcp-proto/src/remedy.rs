@@ -86,11 +86,8 @@ impl Cause {
                     .to_owned()
             }
             Self::Cancelled => "Nothing to do: the application asked for it.".to_owned(),
-            Self::RetryRefused(_) => {
-                "Check whether the first call took effect; if the tool may safely \
-                 run twice, add it to \"idempotentTools\" of this peer."
-                    .to_owned()
-            }
+            Self::RetryRefused(refusal) => refusal.refused.needs().to_owned(),
+            Self::StreamDropped(dropped) => dropped.remedy().to_owned(),
             Self::Config(_) => {
                 "Correct the configuration at the place that the message names.".to_owned()
             }
@@ -114,7 +111,9 @@ const fn rpc_remedy(error: &RpcError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{FailedPeers, Listable};
+    use crate::continuation::{DropReason, StreamDropped};
+    use crate::error::{DroppedStream, FailedPeers, Listable, RefusedRetry};
+    use crate::safety::{Facts, Failure, RequestKind, Verdict, may_retry};
     use crate::time::Duration;
     use crate::violation::{Fault, Violation};
     use alloc::boxed::Box;
@@ -155,6 +154,32 @@ mod tests {
                 .map(|name| Error::new(*name, closed()))
                 .collect();
             Box::new(FailedPeers::new(errors.iter(), 6))
+        };
+        let refused = || {
+            let mut facts = Facts::new(Failure::ConnectionLost, RequestKind::Effectful);
+            facts.server_hints = true;
+            let Verdict::Refuse(refused) = may_retry(&facts) else {
+                panic!()
+            };
+            Cause::RetryRefused(Box::new(RefusedRetry {
+                refused,
+                error: Error::new("git", closed()),
+                token: None,
+            }))
+        };
+        let dropped = |reason| {
+            Cause::StreamDropped(Box::new(DroppedStream {
+                stream: StreamDropped {
+                    reason,
+                    token: None,
+                    partial_text: "half".into(),
+                    checkpoint_bytes: 0,
+                    key: "k".into(),
+                    attempts: 4,
+                    degrades: true,
+                },
+                last: Some(Error::new("git", closed())),
+            }))
         };
         let not_found = |suggestion: Option<&str>, failed| Cause::ToolNotFound {
             tool: "serch".into(),
@@ -228,7 +253,11 @@ mod tests {
             },
             Cause::Degraded(fault()),
             Cause::Cancelled,
-            Cause::RetryRefused(Box::new(Error::new("git", closed()))),
+            refused(),
+            dropped(DropReason::Exhausted),
+            dropped(DropReason::Deadline),
+            dropped(DropReason::PeerLost),
+            dropped(DropReason::TextLimit),
             Cause::Config("x.json:1:1: expected an object".into()),
             Cause::Usage("no operation named \"cal\"".into()),
         ]

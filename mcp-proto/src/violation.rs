@@ -51,6 +51,8 @@ pub enum Violation {
     WrongJsonrpc,
     /// An id of a type that ids cannot have (null, boolean, fraction, object, array).
     WrongId,
+    /// A stream was dropped on every attempt (R32).
+    StreamDropped,
     /// Text on standard output that is no message, after the first message (R62).
     Noise,
 }
@@ -82,6 +84,7 @@ impl Violation {
             Self::ResultTypeUnknown => "unknown resultType",
             Self::WrongJsonrpc => "jsonrpc is not \"2.0\"",
             Self::WrongId => "id is neither a string nor an integer",
+            Self::StreamDropped => "stream was dropped on every attempt",
             Self::Noise => "text on standard output that is no message",
         }
     }

@@ -139,7 +139,7 @@ fn error(error: &Error, is_call: bool) -> Value {
         } => {
             object["manifestDigest"] = manifest_digest.as_str().into();
         }
-        Cause::RetryRefused(cause) => object["cause"] = cause.kind().as_str().into(),
+        Cause::RetryRefused(cause) => object["cause"] = cause.error.kind().as_str().into(),
         _ => {}
     }
     if is_call {

@@ -1,15 +1,18 @@
 //! The border: every action is judged before it takes effect.
 
+mod streaming;
+
 use std::collections::BTreeMap;
 
 use mcp_proto::negotiation::EraSetting;
 use mcp_proto::{
     Action, Duration, Ended, ErrorKind, Event, Instant, LinkId, News, OperationId, Outcome,
-    PeerConfig, Ran, Request,
+    PeerConfig, Ran, Reply, Request,
 };
 
 use super::breach::{Broken, Rule};
 use super::conversation::{Conversation, PeerRecord};
+use streaming::StreamRecord;
 
 /// No step of a link's shutdown, and no wait for the second sign of its end, lasts longer.
 const LINK_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -39,6 +42,8 @@ struct OperationRecord {
     is_call: bool,
     listens: bool,
     progress: bool,
+    asks: bool,
+    stream: Option<StreamRecord>,
     /// How far it is; the last progress.
     reported: Option<f64>,
     ended: bool,
@@ -92,6 +97,8 @@ impl Border {
             is_call: matches!(operation.request, Request::CallTool(_)),
             listens: operation.request == Request::Listen,
             progress: operation.options.progress,
+            asks: operation.options.ask_retry,
+            stream: operation.options.stream.map(StreamRecord::new),
             reported: None,
             ended: false,
         };
@@ -238,6 +245,20 @@ impl Border {
                 Some(record) if record.listens && !record.ended => Ok(()),
                 _ => Err((Rule::News, format!("{operation} does not listen"))),
             },
+            News::StreamUpdate { operation, .. }
+            | News::OpenSource { operation, .. }
+            | News::CloseSource { operation, .. } => {
+                let record = self.operations.get_mut(operation);
+                let record = record.filter(|record| !record.ended);
+                match record.and_then(|record| record.stream.as_mut()) {
+                    Some(stream) => stream.on_news(news),
+                    None => Err((Rule::News, format!("{operation} does not stream"))),
+                }
+            }
+            News::RetryQuestion(question) => match self.operations.get(&question.operation) {
+                Some(record) if record.asks && !record.ended => Ok(()),
+                _ => Err((Rule::News, format!("{question:?}, which nobody wants"))),
+            },
             News::PeerChanged { peer } if peer.index() < self.peers.len() => Ok(()),
             News::Log(message) => Err((Rule::News, format!("nobody asked for {message:?}"))),
             News::Closed => self.on_closed(),
@@ -271,6 +292,9 @@ impl Border {
             return Err((Rule::EndsOnce, format!("{operation} ends a second time")));
         }
         record.ended = true;
+        if let Some(stream) = &record.stream {
+            stream.on_ended(&ended.outcome)?;
+        }
         self.over.insert(record.stamp, "ended");
         if !(self.stamps && record.is_call) {
             return Ok(());
@@ -278,6 +302,7 @@ impl Border {
         let written = self.written.get(&record.stamp);
         let called = written.is_some_and(|methods| methods.iter().any(|sent| sent == "tools/call"));
         let (rule, verdict) = match &ended.outcome {
+            Outcome::Complete(Reply::Stream(result)) if result.cancelled => return Ok(()),
             Outcome::Complete(_) | Outcome::InputRequired(_) => (Rule::Unasked, Ran::Maybe),
             // The server itself says that it did not carry it out.
             Outcome::Failed(error) if error.kind() == ErrorKind::Rpc => return Ok(()),

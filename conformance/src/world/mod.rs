@@ -13,6 +13,7 @@ mod journal;
 mod ledger;
 mod process;
 mod run;
+mod streaming;
 mod transcript;
 
 use std::collections::hash_map::DefaultHasher;
@@ -445,6 +446,9 @@ fn request_name(operation: &Operation) -> String {
         Request::ListResources => "resources/list".into(),
         Request::ListResourceTemplates => "resources/templates/list".into(),
         Request::ListPrompts => "prompts/list".into(),
+        Request::CallTool(call) if operation.options.stream.is_some() => {
+            format!("stream {}", call.tool)
+        }
         Request::CallTool(call) => format!("call {}", call.tool),
         Request::ReadResource { uri } => format!("read {uri}"),
         Request::GetPrompt { name, .. } => format!("prompt {name}"),

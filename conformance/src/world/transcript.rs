@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use mcp_proto::continuation::StreamUpdate;
 use mcp_proto::{Ended, News, Outcome, Ran, Reply};
 use serde_json::Value;
 
@@ -116,6 +117,22 @@ pub fn news(news: &News) -> String {
             let total = total.unwrap_or_default();
             format!("{operation} progress {}{total}", progress.progress)
         }
+        News::StreamUpdate { operation, update } => match update {
+            StreamUpdate::Rewind { length_bytes } => format!("{operation} rewind {length_bytes}"),
+            StreamUpdate::Text(more) => format!("{operation} text {}", text(more)),
+            other => format!("{operation} {other:?}"),
+        },
+        News::OpenSource { operation, request } => format!(
+            "{operation} open source {} {:?} {}",
+            request.source, request.token, request.key
+        ),
+        News::CloseSource { operation, source } => format!("{operation} close source {source}"),
+        News::RetryQuestion(question) => {
+            format!(
+                "{} may it run again? {}",
+                question.operation, question.error
+            )
+        }
         News::Notified { operation } => format!("{operation} notified"),
         News::Log(message) => format!(
             "log {} {}",
@@ -163,6 +180,14 @@ fn reply(reply: &Reply) -> String {
         Reply::Call(result) => {
             let error = if result.is_error { " isError" } else { "" };
             format!("call{error} {:?}", cut(&result.text(), STRING_CHARS))
+        }
+        Reply::Stream(result) => {
+            let cancelled = if result.cancelled { " cancelled" } else { "" };
+            let shown = cut(&result.text, STRING_CHARS).into_owned();
+            format!(
+                "stream{cancelled} {shown:?}, {} attempt(s)",
+                result.attempts
+            )
         }
         Reply::Read(result) => format!("read, {} content(s)", result.contents.len()),
         Reply::Prompt(result) => format!("prompt, {} message(s)", result.messages.len()),

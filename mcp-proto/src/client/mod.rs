@@ -8,6 +8,7 @@ mod listening;
 mod names;
 mod owner;
 mod pinning;
+mod streaming;
 mod waiting;
 
 use alloc::boxed::Box;
@@ -24,6 +25,7 @@ use crate::ids::{LinkId, OperationId, PeerId};
 use crate::operation::{Ended, News, Operation, Outcome, Request};
 use crate::peer::{Context, Diagnosis, Identity, Peer};
 use crate::report::Report;
+use crate::safety::KeyLedger;
 use crate::time::Instant;
 use crate::types::InputResponses;
 use crate::unread::Unread;
@@ -57,6 +59,7 @@ pub struct Client {
     accounts: Accounts,
     last_operation: u64,
     next_call: u64,
+    keys: KeyLedger,
     phase: Phase,
     now: Instant,
     actions: VecDeque<Action>,
@@ -125,6 +128,7 @@ impl Client {
             accounts,
             last_operation: 0,
             next_call: 0,
+            keys: KeyLedger::new(streaming::KEYS_MAX),
             phase: Phase::Open,
             now,
             actions: VecDeque::new(),
@@ -217,11 +221,12 @@ impl Client {
                 let peer = *peer;
                 self.with_peer(peer, |peer| peer.cancel(operation, now));
             }
-            Some(Entry::Unsettled { .. } | Entry::Gathering(_)) => {
+            Some(entry @ (Entry::Unsettled { .. } | Entry::Gathering(_))) => {
+                let outcome = streaming::cancelled(entry);
                 let unread = self.take_notifications(operation);
                 self.drop_parts(operation, now);
                 self.unread.keep(operation, unread);
-                self.end(operation, Outcome::Failed(Error::general(Cause::Cancelled)));
+                self.end(operation, outcome);
             }
             Some(Entry::Part { .. }) | None => {}
         }
@@ -424,6 +429,7 @@ impl Client {
         call_index: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
+        self.claim_key(peer, &operation)?;
         let Some(machine) = self.peers.get_mut(peer.index()) else {
             return Ok(());
         };
@@ -487,9 +493,14 @@ impl Client {
                 self.names.invalidate();
                 self.actions.push_back(Action::Deliver(news));
             }
-            News::Progress { .. } | News::InputNeeded { .. } | News::Log(_) | News::Closed => {
-                self.actions.push_back(Action::Deliver(news))
-            }
+            News::Progress { .. }
+            | News::InputNeeded { .. }
+            | News::RetryQuestion(_)
+            | News::StreamUpdate { .. }
+            | News::OpenSource { .. }
+            | News::CloseSource { .. }
+            | News::Log(_)
+            | News::Closed => self.actions.push_back(Action::Deliver(news)),
         }
     }
 

@@ -3,166 +3,15 @@
 use alloc::string::String;
 use core::mem;
 
-use super::backoff::Backoff;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
+use crate::types::{CallToolResult, ContentBlock};
 
-/// What is kept of the text when a dropped stream is taken up again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StreamTextPolicy {
-    /// What the last checkpoint covers; on a replay of the whole call nothing.
-    #[default]
-    Checkpointed,
-    /// Everything, also what will come a second time.
-    Append,
-}
+mod values;
 
-/// How one stream is kept going.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StreamPolicy {
-    /// Attempts after the first one: `maxContinuationRetries`.
-    pub max_retries: u32,
-    /// The longest silence of one attempt: `timeoutMs`.
-    pub idle_timeout: Duration,
-    /// The longest duration of all attempts together, waits included: `absoluteTimeoutMs`.
-    pub absolute_timeout: Duration,
-    /// The waits between attempts.
-    pub backoff: Backoff,
-    /// What is kept on resume.
-    pub text: StreamTextPolicy,
-    /// The longest text, in bytes. Default 16 MiB.
-    pub text_bytes: usize,
-    /// The longest checkpoint token, in bytes. Default 64 KiB.
-    pub token_bytes: usize,
-}
-
-impl Default for StreamPolicy {
-    fn default() -> Self {
-        Self {
-            max_retries: 3,
-            idle_timeout: Duration::from_secs(60),
-            absolute_timeout: Duration::from_secs(600),
-            backoff: Backoff::default(),
-            text: StreamTextPolicy::default(),
-            text_bytes: 16 << 20,
-            token_bytes: 64 << 10,
-        }
-    }
-}
-
-/// One piece of a stream, from its source. Whatever is not set says nothing.
-///
-/// When several are set, a checkpoint counts before a drop, a drop before text, text before the end. So
-/// the text of a piece that says *dropped* counts only if the piece is a checkpoint too (R33).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StreamChunk {
-    /// The text that goes on after that of earlier pieces.
-    pub text: String,
-    /// A token to resume from after this piece, its own text included. Any text is one, the empty one too.
-    pub checkpoint_token: Option<String>,
-    /// The stream is complete with this piece (`final`).
-    pub is_final: bool,
-    /// The source lost its stream.
-    pub dropped: bool,
-}
-
-/// Names one attempt, so that a fact about an earlier one changes nothing. From 1.
-pub type Source = u32;
-
-/// What the machine wants. Take every one, in order, after each call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StreamWish {
-    /// Open the source: a new request for the same call.
-    Open {
-        /// Which attempt it is; facts about it carry this number.
-        source: Source,
-        /// Where to go on; `None` runs the whole call (again).
-        token: Option<String>,
-        /// The idempotency key, the same for all attempts.
-        key: String,
-    },
-    /// Give the source up: it is silent, or nobody wants it any longer. What it says after this changes
-    /// nothing.
-    Close {
-        /// Which attempt.
-        source: Source,
-    },
-    /// Tell the application.
-    Update(StreamUpdate),
-    /// It is over. Nothing follows.
-    End(StreamEnd),
-}
-
-/// What the application sees while it streams. All updates applied in order give the text of the result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StreamUpdate {
-    /// More text.
-    Text(String),
-    /// Forget the text after the first so many bytes: it will come again, perhaps differently.
-    Rewind {
-        /// How many bytes stay; never within a character.
-        length_bytes: usize,
-    },
-}
-
-/// How a stream ended.
-pub type StreamEnd = Result<StreamResult, StreamDropped>;
-
-/// A stream that is complete, or was cancelled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StreamResult {
-    /// The whole text, or what there was of it.
-    pub text: String,
-    /// Whether the application cancelled before the text was complete (R40).
-    pub cancelled: bool,
-    /// How many attempts were begun.
-    pub attempts: u32,
-}
-
-/// A stream that could not be brought to its end (R32).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-#[error("the stream ended before its text was complete: {reason}")]
-pub struct StreamDropped {
-    /// Why.
-    pub reason: DropReason,
-    /// The last checkpoint, if there was one: what a new call may resume from.
-    pub token: Option<String>,
-    /// All text there was, what no checkpoint covers included.
-    pub partial_text: String,
-    /// How much of it the checkpoint covers, in bytes: what to keep when the token is used.
-    pub checkpoint_bytes: usize,
-    /// The idempotency key, for a call that means the same.
-    pub key: String,
-    /// How many attempts were begun.
-    pub attempts: u32,
-    /// Whether the peer is to be degraded: it dropped the stream as often as was allowed (R32, R61).
-    pub degrades: bool,
-}
-
-/// Why a stream was not taken up (again).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DropReason {
-    /// The overall deadline came first.
-    #[error("the overall deadline of the call passed")]
-    Deadline,
-    /// It was dropped as often as is allowed.
-    #[error("it was dropped on every attempt")]
-    Exhausted,
-    /// The failure is one that must not be tried again.
-    #[error("it failed in a way that must not be tried again")]
-    Refused,
-    /// The text would exceed [`StreamPolicy::text_bytes`].
-    #[error("its text exceeds the limit")]
-    TextLimit,
-    /// A checkpoint token exceeds [`StreamPolicy::token_bytes`].
-    #[error("a checkpoint token exceeds the limit")]
-    TokenLimit,
-}
+pub use values::{
+    DropReason, Source, StreamChunk, StreamDropped, StreamEnd, StreamPolicy, StreamResult,
+    StreamTextPolicy, StreamUpdate, StreamWish,
+};
 
 #[derive(Clone, Debug)]
 enum State {
@@ -225,6 +74,10 @@ pub struct StreamContinuation {
     /// How much text the application has; of that, how much is still true.
     told: usize,
     still_true: usize,
+    /// How much text there was when the present attempt began, and how much of that it goes on from.
+    begun: usize,
+    kept: usize,
+    answer: Option<CallToolResult>,
     deadline: Instant,
     dropped_late: u64,
     now: Instant,
@@ -245,6 +98,9 @@ impl StreamContinuation {
             checkpoint: None,
             told: 0,
             still_true: 0,
+            begun: 0,
+            kept: 0,
+            answer: None,
             deadline: Instant::MAX,
             dropped_late: 0,
             now: Instant::ZERO,
@@ -315,6 +171,86 @@ impl StreamContinuation {
         } else {
             self.give_up(DropReason::Refused, false);
         }
+    }
+
+    /// The source cannot be opened yet, or nobody may ask it anything: its silence does not count until
+    /// [`opened`](Self::opened), the overall deadline does.
+    pub fn held(&mut self, source: Source) {
+        if source == self.source
+            && let State::Open { idle } = &mut self.state
+        {
+            *idle = Instant::MAX;
+        }
+    }
+
+    /// The source is open; its silence counts from now on.
+    pub fn opened(&mut self, source: Source, now: Instant) {
+        if self.concerns(source, now) {
+            self.state = State::Open {
+                idle: self.now + self.policy.idle_timeout,
+            };
+        }
+    }
+
+    /// The whole answer is here, and what it says is what counts. Text that it begins with is kept, and
+    /// only the rest is new; otherwise all of it comes anew. Where text is only ever appended
+    /// ([`StreamTextPolicy::Append`]) the rest of the answer is, as far as it can be told.
+    pub fn completed(&mut self, source: Source, answer: CallToolResult, now: Instant) {
+        if !self.concerns(source, now) {
+            return;
+        }
+        let text = concatenated(&answer);
+        if text.len() > self.policy.text_bytes {
+            return self.give_up(DropReason::TextLimit, false);
+        }
+        match self.policy.text {
+            StreamTextPolicy::Checkpointed if !text.starts_with(&self.text) => {
+                self.still_true = 0;
+                self.text = text;
+            }
+            StreamTextPolicy::Checkpointed => self.text = text,
+            StreamTextPolicy::Append => {
+                let rest = self.rest_of(&text).unwrap_or_default();
+                if self.text.len().saturating_add(rest.len()) > self.policy.text_bytes {
+                    return self.give_up(DropReason::TextLimit, false);
+                }
+                self.text.push_str(rest);
+            }
+        }
+        self.answer = Some(answer);
+        self.finish(false, false);
+    }
+
+    /// Time passed since then that does not count: somebody was asked for something.
+    pub fn stood_still(&mut self, since: Instant, now: Instant) {
+        self.deadline = self.deadline + now.since(since);
+    }
+
+    /// There is nobody left to ask.
+    pub fn lost(&mut self, now: Instant) {
+        self.advance(now);
+        if !self.is_over() {
+            let is_up = matches!(self.state, State::Open { .. });
+            self.give_up(DropReason::PeerLost, is_up);
+        }
+    }
+
+    /// Whether [`time_passed`](Self::time_passed) begins the next attempt.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        matches!(self.state, State::Waiting { until } if until <= now && now < self.deadline)
+    }
+
+    /// When all attempts together have taken as long as they may.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Whether there is no attempt after the present one.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        self.source > self.policy.max_retries
     }
 
     /// The application wants no more. What was complete before stays complete (R40).
@@ -419,14 +355,24 @@ impl StreamContinuation {
         self.state = State::Waiting { until };
     }
 
+    /// What of an answer was not told yet, where told text is never taken back. `None` when the text of this
+    /// attempt is not in it.
+    fn rest_of<'a>(&self, answer: &'a str) -> Option<&'a str> {
+        let (earlier, present) = self.text.split_at_checked(self.begun)?;
+        let kept = earlier.get(..self.kept)?;
+        let mut ways = [earlier, kept, ""].into_iter();
+        ways.find_map(|way| answer.strip_prefix(way)?.strip_prefix(present))
+    }
+
     /// Begins an attempt, with the text that goes with the place where it begins.
     fn reopen(&mut self) {
+        let checkpoint = self.checkpoint.as_ref();
+        self.kept = checkpoint.map_or(0, |checkpoint| checkpoint.length_bytes);
         if self.policy.text == StreamTextPolicy::Checkpointed {
-            let checkpoint = self.checkpoint.as_ref();
-            let kept = checkpoint.map_or(0, |checkpoint| checkpoint.length_bytes);
-            self.text.truncate(kept);
-            self.still_true = self.still_true.min(kept);
+            self.text.truncate(self.kept);
+            self.still_true = self.still_true.min(self.kept);
         }
+        self.begun = self.text.len();
         self.source = self.source.saturating_add(1);
         self.open = true;
         self.state = State::Open {
@@ -455,6 +401,7 @@ impl StreamContinuation {
             text: self.take_text(),
             cancelled,
             attempts: self.source,
+            answer: self.answer.take(),
         }));
     }
 
@@ -507,6 +454,12 @@ impl StreamContinuation {
     fn take_text(&mut self) -> String {
         mem::take(&mut self.text)
     }
+}
+
+/// The text blocks of an answer, one after the other.
+fn concatenated(answer: &CallToolResult) -> String {
+    let texts = answer.content.iter().filter_map(ContentBlock::text);
+    texts.fold(String::new(), |text, block| text + &block)
 }
 
 #[cfg(test)]

@@ -2,20 +2,24 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Context;
+use super::streaming::Stream;
 use crate::cache::Ticket;
 use crate::continuation::{Continuation, InputRounds};
-use crate::identity::{CallerMeta, Params, TraceContext};
+use crate::error::{Error, Ran};
+use crate::identity::{CallerMeta, Params, ProgressToken, TraceContext};
 use crate::ids::OperationId;
 use crate::legacy::Deferred;
 use crate::manifest::Listing;
 use crate::operation::{Notification, Options, Request};
+use crate::safety::RetryGate;
 use crate::time::{Duration, Instant};
 use crate::types::{InputRequest, InputResponses, Prompt, Resource, ResourceTemplate, Tool};
-use crate::wire::Json;
+use crate::wire::{IdToken, Json};
 
 /// One operation, from its acceptance by the peer to its outcome.
 #[derive(Debug)]
@@ -42,10 +46,14 @@ pub(super) struct Active {
     pub(super) header_retried: bool,
     /// How often the manifest was read for it.
     pub(super) refreshes: u8,
-    /// How often it was sent again after the link was lost.
-    pub(super) retries: u32,
-    /// An earlier request for it may have been executed, whatever becomes of later ones.
-    pub(super) may_have_run: bool,
+    /// Whether it may have been executed, by a request that is not on its way any more.
+    pub(super) ran: Ran,
+    /// Decides about retries and counts them, once there was something to decide.
+    pub(super) gate: Option<Box<RetryGate>>,
+    /// How the request failed about which the application is asked.
+    pub(super) error: Option<Box<Error>>,
+    /// A streamed call that has begun.
+    pub(super) stream: Option<Box<Stream>>,
     /// What a server of an older revision asks in the middle of it. The deadlines stand still.
     pub(super) asked: Option<Box<Asked>>,
     /// The rounds of questions, once the server has asked (R30).
@@ -102,6 +110,10 @@ pub(super) enum Stage {
         /// When.
         until: Instant,
     },
+    /// The application decides whether it may be sent again.
+    AwaitDecision,
+    /// A streamed call without a request: between two attempts, or its source is the application's.
+    Streaming,
     /// Its request is on its way.
     Requested {
         /// The id of the request.
@@ -227,7 +239,22 @@ impl Clock {
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        (self.heard + self.idle).min(self.started + self.absolute)
+        self.idle_deadline().min(self.started + self.absolute)
+    }
+
+    /// The longest silence.
+    pub(super) const fn idle(&self) -> Duration {
+        self.idle
+    }
+
+    /// Until when it may be silent.
+    pub(super) fn idle_deadline(&self) -> Instant {
+        self.heard + self.idle
+    }
+
+    /// What is left of the longest duration.
+    pub(super) fn absolute_left(&self, now: Instant) -> Duration {
+        self.absolute.saturating_sub(now.since(self.started))
     }
 
     pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
@@ -266,8 +293,10 @@ impl Active {
             version_retried: false,
             header_retried: false,
             refreshes: 0,
-            retries: 0,
-            may_have_run: false,
+            ran: Ran::No,
+            gate: None,
+            error: None,
+            stream: None,
             asked: None,
             rounds: None,
             resumed: None,
@@ -285,7 +314,9 @@ impl Active {
             Stage::Queued
             | Stage::AwaitManifest
             | Stage::AwaitInput { .. }
-            | Stage::AwaitRetry { .. } => None,
+            | Stage::AwaitRetry { .. }
+            | Stage::AwaitDecision
+            | Stage::Streaming => None,
         }
     }
 
@@ -293,6 +324,9 @@ impl Active {
     pub(super) fn due(&self) -> Option<Instant> {
         if self.asked.is_some() {
             return None;
+        }
+        if let Some(stream) = &self.stream {
+            return self.stream_due(stream);
         }
         let deadline = self.clock.map(|clock| clock.deadline());
         match self.stage {
@@ -302,13 +336,23 @@ impl Active {
         }
     }
 
-    /// The deadline that has passed, unless the deadlines stand still.
+    /// The deadline that has passed, unless the deadlines stand still. A stream keeps its own.
     pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
         match self.stage {
-            _ if self.asked.is_some() => None,
+            _ if self.asked.is_some() || self.stream.is_some() => None,
             Stage::AwaitInput { .. } => None,
             _ => self.clock?.expired(now),
         }
+    }
+
+    /// Whether the server is to report progress.
+    pub(super) const fn asks_progress(&self) -> bool {
+        self.options.progress || self.stream.is_some()
+    }
+
+    /// Which token its progress carries, beside the number of the operation.
+    pub(super) fn turn(&self) -> u32 {
+        self.stream.as_ref().map_or(0, |stream| stream.turn)
     }
 
     /// Whether a message from the server is due: all but an accepted subscription wait for one.
@@ -347,7 +391,45 @@ impl Active {
     }
 }
 
-/// The token under which progress of an operation is reported: its number, unique within the client.
-pub(super) const fn progress_token(operation: OperationId) -> u64 {
-    operation.number()
+/// The token under which progress of an operation is reported: its number, unique within the client. An
+/// attempt whose predecessor may still be heard of has one of its own, `7.1` after `7`.
+pub(super) fn progress_token(operation: OperationId, turn: u32) -> Token {
+    match turn {
+        0 => Token::Number(operation.number()),
+        turn => Token::Text(format!("{}.{turn}", operation.number())),
+    }
+}
+
+/// A progress token of ours.
+#[derive(Debug)]
+pub(super) enum Token {
+    Number(u64),
+    Text(String),
+}
+
+impl Token {
+    pub(super) fn as_progress(&self) -> ProgressToken<'_> {
+        match self {
+            Self::Number(number) => ProgressToken::Number(*number),
+            Self::Text(text) => ProgressToken::Text(text),
+        }
+    }
+}
+
+/// The operation and the turn of a token, as the server wrote it.
+pub(super) fn read_progress_token(token: &str) -> Option<(OperationId, u32)> {
+    let text = token
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let (number, turn) = match text {
+        Some(text) => {
+            let (number, turn) = text.split_once('.')?;
+            (
+                number.parse().ok()?,
+                turn.parse().ok().filter(|turn| *turn > 0)?,
+            )
+        }
+        None => (IdToken::parse(token).and_then(IdToken::as_u64)?, 0),
+    };
+    Some((OperationId::new(number), turn))
 }

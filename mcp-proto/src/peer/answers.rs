@@ -68,7 +68,7 @@ impl Peer {
             active.header_retried = true;
             active.refreshes = 0;
             self.tools_changed = true;
-            self.counters.retries = self.counters.retries.saturating_add(1);
+            self.count_retry();
             active.stage = Stage::Queued;
             self.start(operation, active, now);
             return;
@@ -128,6 +128,15 @@ impl Peer {
         let outcome = match kind {
             Ok(ResultType::InputRequired) => {
                 return self.on_input_required(operation, active, members, now);
+            }
+            Ok(ResultType::Complete) if active.stream.is_some() => {
+                match CallToolResult::read(members) {
+                    Ok(answer) => {
+                        self.on_stream_answer(operation, active, answer, now);
+                        return Ok(());
+                    }
+                    Err(fault) => Err(fault),
+                }
             }
             Ok(ResultType::Complete) => match &active.stage {
                 Stage::Paging { .. } => {

@@ -177,7 +177,7 @@ impl Peer {
             stderr: words.lines,
         };
         if !self.is_negotiating() {
-            self.interrupt_all(&cause);
+            self.interrupt_all(&cause, now);
         }
         self.fading
             .extend(self.link.take().filter(|link| !link.is_released()));
@@ -215,7 +215,7 @@ impl Peer {
         if restarts {
             self.phase = Phase::Restarting(error);
         } else {
-            self.end_all(|| error.cause.clone());
+            self.end_all(now, || error.cause.clone());
             self.phase = Phase::Failed(error);
         }
         self.settle();

@@ -26,6 +26,7 @@ impl Peer {
             self.start_connecting(now);
         }
         self.retry_silent_rounds(now);
+        self.expire_streams(now);
         self.expire_operations(now);
         self.rearm();
     }

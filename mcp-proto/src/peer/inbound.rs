@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use serde_json::value::RawValue;
 
 use super::Peer;
-use super::active::Stage;
+use super::active::{Stage, read_progress_token};
 use super::requests::Owner;
 use super::sending::Speech;
 use crate::config::StdoutNoise;
 use crate::error::{Cause, Ran};
-use crate::ids::{LinkId, OperationId};
+use crate::ids::LinkId;
 use crate::legacy::{self, ServerRequestReply};
 use crate::negotiation::{self, HandshakeAnswer, ProbeAnswer};
 use crate::operation::{LogMessage, News, ProgressUpdate};
@@ -379,8 +379,7 @@ impl Peer {
         let Some(progress) = params.and_then(Progress::read) else {
             return false;
         };
-        let token = IdToken::parse(progress.token.get()).and_then(IdToken::as_u64);
-        let Some(operation) = token.map(OperationId::new) else {
+        let Some((operation, turn)) = read_progress_token(progress.token.get()) else {
             return false;
         };
         let sent = self
@@ -391,7 +390,8 @@ impl Peer {
         let Some(active) = self.operations.get_mut(&operation).filter(|_| sent) else {
             return false;
         };
-        if !active.options.progress
+        if !active.asks_progress()
+            || active.turn() != turn
             || !matches!(active.stage, Stage::Requested { .. })
             || active
                 .progress
@@ -403,15 +403,28 @@ impl Peer {
         if let Some(clock) = &mut active.clock {
             clock.heard(now);
         }
-        let update = ProgressUpdate {
-            progress: progress.progress,
-            total: progress.total,
-            message: progress.message.map(Into::into),
+        let streams = active.stream.is_some();
+        let message: Option<String> = progress.message.map(Into::into);
+        // What a streamed call reports is its text.
+        let (message, text) = if streams {
+            (None, message)
+        } else {
+            (message, None)
         };
-        self.deliver(News::Progress {
-            operation,
-            progress: update,
-        });
+        if active.options.progress {
+            let update = ProgressUpdate {
+                progress: progress.progress,
+                total: progress.total,
+                message,
+            };
+            self.deliver(News::Progress {
+                operation,
+                progress: update,
+            });
+        }
+        if let Some(params) = params.filter(|_| streams) {
+            self.on_stream_progress(operation, text, params, now);
+        }
         true
     }
 

@@ -36,7 +36,7 @@ impl Peer {
         now: Instant,
     ) -> Result<(), (Box<Active>, Fault)> {
         // It has begun, at least.
-        active.may_have_run = true;
+        active.ran = Ran::Maybe;
         let input = match self.read_input_required(&active, members) {
             Ok(input) => input,
             Err(fault) => return Err((active, fault)),
@@ -260,7 +260,7 @@ impl Peer {
             return self.end(operation, active, Outcome::Failed(error));
         }
         // In its earlier rounds.
-        active.may_have_run = true;
+        active.ran = Ran::Maybe;
         let request = resumed.continuation.request().clone();
         let input = resumed.continuation.input().clone();
         let begun = InputRounds::resume(self.input_policy(), resumed.continuation, &pin, now);
@@ -389,6 +389,9 @@ impl Active {
     fn stood_still(&mut self, since: Instant, now: Instant) {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.machine.stood_still(since, now);
         }
         self.handed_over = self.handed_over.map(|at| at + now.since(since));
     }

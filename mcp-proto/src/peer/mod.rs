@@ -22,6 +22,7 @@ mod retries;
 mod secrets;
 mod sending;
 mod spanning;
+mod streaming;
 mod validation;
 
 use alloc::boxed::Box;
@@ -96,6 +97,7 @@ pub struct Peer {
     target: Result<Arc<LinkTarget>, Cause>,
     identity: Arc<Identity>,
     trace_id: TraceId,
+    run_root: String,
     phase: Phase,
     /// It was ready or has failed at least once: from then on nobody waits for it to connect.
     has_settled: bool,
@@ -161,11 +163,13 @@ impl Peer {
     ) -> Self {
         let (config, target) = (Arc::new(peer.config), peer.target);
         let trace_id = sending::trace_id(&config, run_root);
+        let run_root = sending::run_root(&config, run_root);
         let negotiation = Negotiation::new(connect::policy(&config, false));
         let noise = Tail::new(config.limits.noise_tail_bytes);
         Self {
             id,
             trace_id,
+            run_root,
             phase: Phase::Idle,
             has_settled: false,
             was_ready: false,
@@ -362,10 +366,13 @@ impl Peer {
     }
 
     /// Cancels an operation (R40): it ends at once, with [`Cause::Cancelled`]; whether it may have been
-    /// executed stands in the error. Unknown and ended operations are ignored.
+    /// executed stands in the error. A streamed call ends with its text so far. Unknown and ended operations are ignored.
     pub fn cancel(&mut self, operation: OperationId, now: Instant) {
         self.reach(now);
-        if operation != MANIFEST {
+        let active = self.operations.get(&operation);
+        if active.is_some_and(|active| active.options.stream.is_some()) {
+            self.cancel_stream(operation, now);
+        } else if operation != MANIFEST {
             self.abandon(operation, Cause::Cancelled, "cancelled by the application");
         }
         self.pump(now);
@@ -422,7 +429,7 @@ impl Peer {
         self.reach(now);
         self.phase = Phase::Closing;
         self.recovery.stop();
-        self.end_all(|| Cause::Closed {
+        self.end_all(now, || Cause::Closed {
             detail: String::from("the client was closed"),
             stderr: Vec::new(),
         });

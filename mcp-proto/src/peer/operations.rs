@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::active::{Active, Clock, Sent, Stage, progress_token};
+use super::active::{Active, Clock, Sent, Stage, Token, progress_token};
 use super::requests::Owner;
 use super::sending::Extra;
 use super::{MANIFEST, Peer, Phase, awaited};
@@ -214,7 +214,10 @@ impl Peer {
             params,
             trace,
         });
-        self.resend(operation, active);
+        match active.options.stream {
+            Some(streaming) => self.start_stream(operation, active, streaming, now),
+            None => self.resend(operation, active),
+        }
     }
 
     pub(super) fn request(
@@ -238,11 +241,17 @@ impl Peer {
         let Some(sent) = active.sent.take() else {
             return;
         };
+        let attempt = self.attempt_meta(&active);
+        let asks = active.asks_progress();
+        let token = asks.then(|| progress_token(operation, active.turn()));
         let extra = Extra {
-            progress_token: active.options.progress.then(|| progress_token(operation)),
-            caller_meta: active.meta.as_ref(),
+            progress_token: token.as_ref().map(Token::as_progress),
+            caller_meta: attempt.as_ref().or(active.meta.as_ref()),
             context: Some(&active.context),
         };
+        if active.stream.is_some() {
+            active.progress = None;
+        }
         let owner = Owner::Operation(operation);
         let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
         active.sent = Some(sent);
@@ -288,7 +297,7 @@ impl Peer {
         mut outcome: Outcome,
     ) {
         if let Outcome::Failed(error) = &mut outcome {
-            if active.may_have_run {
+            if active.ran == Ran::Maybe {
                 error.ran = Ran::Maybe;
             }
             self.counters.errors = self.counters.errors.saturating_add(1);
@@ -370,7 +379,7 @@ impl Peer {
         };
         self.queue.retain(|queued| *queued != operation);
         let ran = if unsent { Ran::No } else { Ran::Maybe };
-        let error = self.error(cause).ran(ran);
+        let error = self.error(cause).ran(ran.max(active.ran));
         self.end(operation, active, Outcome::Failed(error));
     }
 
@@ -395,9 +404,18 @@ impl Peer {
     }
 
     /// Ends everything that is pending, because the link or the peer is gone.
-    pub(super) fn end_all(&mut self, cause: impl Fn() -> Cause) {
+    pub(super) fn end_all(&mut self, now: Instant, cause: impl Fn() -> Cause) {
         self.queue.clear();
-        while let Some((operation, active)) = self.operations.pop_first() {
+        for (operation, active) in core::mem::take(&mut self.operations) {
+            if active.streams_by_itself() && !matches!(self.phase, Phase::Closing) {
+                self.operations.insert(operation, active);
+                continue;
+            }
+            if active.stream.is_some() {
+                let error = self.error(cause());
+                self.lose_stream(operation, active, error, now);
+                continue;
+            }
             let unsent = match (active.request_id(), &mut self.link) {
                 (Some(request), Some(link)) => link.outbox.withdraw(request),
                 (Some(_), None) => false,
@@ -405,7 +423,7 @@ impl Peer {
             };
             let ran = if unsent { Ran::No } else { Ran::Maybe };
             if operation != MANIFEST {
-                let error = self.error(cause()).ran(ran);
+                let error = self.error(cause()).ran(ran.max(active.ran));
                 self.end(operation, active, Outcome::Failed(error));
             }
         }

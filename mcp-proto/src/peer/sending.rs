@@ -1,5 +1,7 @@
 //! Messages on their way out.
 
+use alloc::string::String;
+
 use super::requests::Owner;
 use super::{Context, Peer};
 use crate::config::{PeerConfig, Transport};
@@ -25,7 +27,7 @@ pub(super) enum Speech {
 /// What goes into `_meta` beside the trace, and where its span belongs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extra<'a> {
-    pub(super) progress_token: Option<u64>,
+    pub(super) progress_token: Option<ProgressToken<'a>>,
     pub(super) caller_meta: Option<&'a CallerMeta>,
     /// On whose behalf it is traced.
     pub(super) context: Option<&'a Context>,
@@ -34,20 +36,23 @@ pub(super) struct Extra<'a> {
 /// The trace id of a run, or of this peer alone when no run root is configured (R6). The command or
 /// endpoint enters as it is written in the configuration, so that no variable's value does.
 pub(super) fn trace_id(config: &PeerConfig, run_root: Option<&str>) -> TraceId {
-    match (run_root, &config.transport) {
-        (Some(root), _) => identity::trace_id(root),
+    identity::trace_id(&self::run_root(config, run_root))
+}
+
+/// The root of a run, or of this peer alone.
+pub(super) fn run_root(config: &PeerConfig, run_root: Option<&str>) -> String {
+    let own = |url: &str| identity::default_run_root(&config.name, url);
+    let root = match (run_root, &config.transport) {
+        (Some(root), _) => return root.into(),
         (None, Transport::Stdio(stdio)) => {
             let args: alloc::vec::Vec<&str> = stdio.args.iter().map(Templated::shown).collect();
             let url = identity::stdio_url(stdio.command.shown(), &args);
-            identity::trace_id(identity::default_run_root(&config.name, &url).as_str())
+            own(&url)
         }
-        (None, Transport::Http(http)) => {
-            identity::trace_id(identity::default_run_root(&config.name, http.url.shown()).as_str())
-        }
-        (None, Transport::Stream) => {
-            identity::trace_id(identity::default_run_root(&config.name, "stream:").as_str())
-        }
-    }
+        (None, Transport::Http(http)) => own(http.url.shown()),
+        (None, Transport::Stream) => own("stream:"),
+    };
+    root.as_str().into()
 }
 
 impl Peer {
@@ -67,7 +72,7 @@ impl Peer {
         };
         let speech = &self.speech;
         let caller_meta = extra.caller_meta;
-        let progress_token = extra.progress_token.map(ProgressToken::Number);
+        let progress_token = extra.progress_token;
         link.outbox.push(Some(id), |out| match speech {
             Speech::Modern(template) => {
                 let trace = Some(trace);

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::continuation::Backoff;
+use crate::time::Duration;
 
 const KEY: &str = "key";
 
@@ -86,6 +88,7 @@ fn end(text: &str, cancelled: bool, attempts: u32) -> StreamWish {
         text: text.into(),
         cancelled,
         attempts,
+        answer: None,
     }))
 }
 

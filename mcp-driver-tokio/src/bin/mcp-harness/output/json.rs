@@ -136,10 +136,26 @@ pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool)
         } => {
             object.string("manifestDigest", manifest_digest);
         }
-        Cause::RetryRefused(cause) => {
-            object.string("cause", cause.kind().as_str());
+        Cause::RetryRefused(refusal) => {
+            object.string("cause", refusal.error.kind().as_str());
+        }
+        Cause::StreamDropped(dropped) => {
+            if let Some(last) = &dropped.last {
+                object.string("cause", last.kind().as_str());
+            }
+            object.u64("attempts", dropped.stream.attempts.into());
         }
         _ => {}
+    }
+    let of_stream = [
+        ("partialText", error.partial_text()),
+        ("checkpointToken", error.checkpoint_token()),
+        ("idempotencyKey", error.idempotency_key()),
+    ];
+    for (name, value) in of_stream {
+        if let Some(value) = value {
+            object.string(name, value);
+        }
     }
     if is_call {
         object.raw("mayHaveExecuted", boolean(error.may_have_executed()));
@@ -308,6 +324,10 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mcp_proto::StreamChunk;
+    use mcp_proto::continuation::{StreamPolicy, StreamWish};
+    use mcp_proto::error::DroppedStream;
+
     use super::*;
 
     #[test]
@@ -315,6 +335,34 @@ mod tests {
         for (value, text) in [(10.0, "10"), (0.5, "0.5"), (1e21, "1000000000000000000000")] {
             assert_eq!(number(value), text);
         }
+    }
+
+    /// R3, R32: a stream that was dropped says how far it came and how to go on.
+    #[test]
+    fn a_dropped_stream_says_how_to_go_on() {
+        let mut core = mcp_proto::StreamContinuation::new(StreamPolicy::default(), "k");
+        let now = mcp_proto::Instant::ZERO;
+        core.start(now);
+        let chunk = StreamChunk {
+            text: "half".into(),
+            checkpoint_token: Some("t".into()),
+            ..StreamChunk::default()
+        };
+        core.chunk(1, chunk, now);
+        core.failed(1, false, now);
+        let wishes = std::iter::from_fn(|| core.poll_wish());
+        let ends = wishes.filter_map(|wish| match wish {
+            StreamWish::End(Err(dropped)) => Some(dropped),
+            _ => None,
+        });
+        let stream = ends.last().unwrap();
+        let last = Some(Error::general(Cause::Cancelled));
+        let cause = Cause::StreamDropped(Box::new(DroppedStream::new(stream, last)));
+        let text = document(|object| error(object, &Error::new("p", cause), true));
+        let text = String::from_utf8(text).unwrap();
+        let members = r#""cause":"cancelled","attempts":1,"partialText":"half","checkpointToken":"t","idempotencyKey":"k","mayHaveExecuted":false"#;
+        assert!(text.contains(members), "{text}");
+        assert!(text.contains(r#""kind":"streamDropped""#), "{text}");
     }
 
     #[test]
