@@ -103,14 +103,14 @@ fn r21_new_and_changed_tools_wait_for_consent() {
 
     // It is again what was accepted.
     assert_eq!(listed(&mut world), ["echo", "other"]);
-    assert_eq!(quarantined(&world), [extra.clone()]);
+    assert_eq!(quarantined(&world), std::slice::from_ref(&extra));
     assert_eq!(call(&mut world).text(), "ok");
 
     // All or nothing, and only what is there.
     assert_eq!(listed(&mut world), ["other"]);
     let wrong = world.client.accept_tools("srv", Some(&["echo", "nope"]));
     assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Usage);
-    assert_eq!(quarantined(&world), [echo, extra.clone()]);
+    assert_eq!(quarantined(&world), [echo, extra]);
     assert_eq!(
         world
             .client
