@@ -18,7 +18,7 @@ use mcp_proto::{
     Operation, OperationId,
 };
 
-use crate::ledger::{Job, Ledger};
+use crate::ledger::Ledger;
 use crate::sys::{self, Fd, Link, Pair, Waker};
 
 /// In whose name those wait who wait for the client itself; the core numbers its operations from 1.
@@ -128,7 +128,7 @@ impl Owner {
             streams,
             waker: Arc::clone(&waker),
             exits: mpsc::channel(),
-            ledger: Ledger::new(),
+            ledger: Ledger::default(),
             buffer: vec![0; READ_BYTES],
             lead: Lead::default(),
         };
@@ -282,9 +282,10 @@ impl Shared {
             while let Ok((link, exit)) = state.exits.1.try_recv() {
                 state.report(Event::LinkExited { link, exit });
             }
-            while let Some(fact) = state.ledger.take() {
-                state.report(fact.event());
-            }
+            let State {
+                ledger, core, now, ..
+            } = &mut *state;
+            ledger.report(core, *now);
         }
         let due = state.core.poll_timeout();
         if due.is_some_and(|due| due <= state.now) {
@@ -378,18 +379,13 @@ impl State {
                     self.links.remove(&link);
                     self.disturb();
                 }
-                Action::ReadLedger { path } => self.ledger.perform(Job::Read(path), &self.waker),
-                Action::AppendLedger { path, line } => {
-                    self.ledger.perform(Job::Append(path, line), &self.waker);
-                }
                 Action::Deliver(news) => {
                     let waiter = self.inbox.deliver(news);
                     waiter.unwrap_or(&mut self.client).ring();
                     // Perhaps it is for the leader, which sleeps while this thread delivers.
                     self.disturb();
                 }
-                // A kind that this driver does not know; the core gives up waiting for it in time.
-                _ => {}
+                other => self.ledger.perform(other, &self.waker),
             }
         }
     }

@@ -1,125 +1,70 @@
-//! The file that costs are written to, and the thread that reads and writes it.
+//! The file that costs are written to: read and appended to by threads, because a disk may be slow.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use mcp_proto::config::Templated;
 use mcp_proto::cost::LedgerLine;
-use mcp_proto::{Event, IoFailure};
+use mcp_proto::{Action, Client, Event, Instant, IoFailure};
 
 use crate::sys::Waker;
 
-/// Room for one piece.
-const PIECE_BYTES: usize = 64 * 1024;
+/// What came of it: the bytes that were read, or that something was appended.
+type Booked = io::Result<Option<Vec<u8>>>;
 
-/// What is to be done with the file.
+/// What came of what was to be done, and was not reported yet.
 #[derive(Debug)]
-pub(crate) enum Job {
-    Read(Templated),
-    Append(Templated, LedgerLine),
-}
+pub(crate) struct Ledger(Sender<Booked>, Receiver<Booked>);
 
-/// What came of it.
-#[derive(Debug)]
-pub(crate) enum Fact {
-    Piece(Vec<u8>),
-    Ended,
-    Appended,
-    Failed(IoFailure),
-}
-
-/// The thread's two ends; it is started with the first job and ends with this.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    jobs: Option<Sender<Job>>,
-    facts: (Sender<Fact>, Receiver<Fact>),
+impl Default for Ledger {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self(sender, receiver)
+    }
 }
 
 impl Ledger {
-    pub(crate) fn new() -> Self {
-        Self {
-            jobs: None,
-            facts: mpsc::channel(),
-        }
-    }
-
-    /// Lets the thread do something; the waker is raised for whatever comes of it.
-    pub(crate) fn perform(&mut self, job: Job, waker: &Arc<Waker>) {
-        let started = match &self.jobs {
-            Some(jobs) => Ok(jobs.clone()),
-            None => start(self.facts.0.clone(), Arc::clone(waker)),
-        };
-        match started {
-            Ok(jobs) => {
-                let _ = jobs.send(job);
-                self.jobs = Some(jobs);
-            }
-            Err(error) => {
-                let _ = self.facts.0.send(Fact::Failed(error.into()));
-                waker.raise();
-            }
-        }
-    }
-
-    /// The next fact, if there is one.
-    pub(crate) fn take(&self) -> Option<Fact> {
-        self.facts.1.try_recv().ok()
-    }
-}
-
-impl Fact {
-    pub(crate) fn event(&self) -> Event<'_> {
-        match self {
-            Self::Piece(bytes) => Event::LedgerRead { bytes },
-            Self::Ended => Event::LedgerEnded,
-            Self::Appended => Event::LedgerAppended,
-            Self::Failed(failure) => Event::LedgerFailed {
-                failure: failure.clone(),
-            },
-        }
-    }
-}
-
-fn start(facts: Sender<Fact>, waker: Arc<Waker>) -> io::Result<Sender<Job>> {
-    let (jobs, todo) = mpsc::channel();
-    let thread = thread::Builder::new().name("mcp-ledger".to_owned());
-    thread.spawn(move || {
-        let report = |fact| {
-            let _ = facts.send(fact);
+    /// Reads the file or appends to it, and raises the waker then. An action of a kind that this driver does
+    /// not know is left alone; the core gives up waiting for it in time.
+    pub(crate) fn perform(&self, action: Action, waker: &Arc<Waker>) {
+        let (told, waker) = (self.0.clone(), Arc::clone(waker));
+        let job = move || {
+            let _ = told.send(match action {
+                Action::ReadLedger { path } => fs::read(path.value()).map(Some),
+                Action::AppendLedger { path, line } => append(&path, &line).map(|()| None),
+                _ => return,
+            });
             waker.raise();
         };
-        while let Ok(job) = todo.recv() {
-            let done = match job {
-                Job::Read(path) => read(&path, report).map(|()| Fact::Ended),
-                Job::Append(path, line) => append(&path, &line).map(|()| Fact::Appended),
-            };
-            report(done.unwrap_or_else(|error| Fact::Failed(error.into())));
-        }
-    })?;
-    Ok(jobs)
-}
+        // Without a thread nothing is told: the core goes on without the ledger in time.
+        let thread = thread::Builder::new().name("mcp-ledger".to_owned());
+        drop(thread.spawn(job));
+    }
 
-fn read(path: &Templated, report: impl Fn(Fact)) -> io::Result<()> {
-    let mut file = File::open(path.value())?;
-    let mut buffer = vec![0; PIECE_BYTES];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => report(Fact::Piece(buffer[..count].to_vec())),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    /// Tells the core.
+    pub(crate) fn report(&self, core: &mut Client, now: Instant) {
+        while let Ok(booked) = self.1.try_recv() {
+            let fact = match &booked {
+                Ok(Some(bytes)) => {
+                    core.handle(Event::LedgerRead { bytes }, now);
+                    Event::LedgerEnded
+                }
+                Ok(None) => Event::LedgerAppended,
+                Err(error) => Event::LedgerFailed {
+                    failure: IoFailure::from(error),
+                },
+            };
+            core.handle(fact, now);
         }
     }
 }
 
 fn append(path: &Templated, line: &LedgerLine) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path.value())?;
+    let mut options = OpenOptions::new();
+    let mut file = options.append(true).create(true).open(path.value())?;
     file.write_all(&line.bytes)?;
     if line.sync { file.sync_data() } else { Ok(()) }
 }

@@ -294,7 +294,11 @@ pub(crate) fn stable(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let mut line = line.to_owned();
-        for (before, after) in [(" after ", " ms"), ("\"settledMs\":", ",")] {
+        for (before, after) in [
+            (" after ", " ms"),
+            ("\"settledMs\":", ","),
+            ("\"availableSinceNanos\":", ","),
+        ] {
             line = hide_number(&line, before, after);
         }
         if let Some(start) = line.find("--transcript=") {

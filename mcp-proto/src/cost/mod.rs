@@ -1,7 +1,9 @@
 //! What calls cost: exact sums in memory, and a ledger of lines (R50).
 //!
-//! The core does not know prices. Whoever does (the application, from a price list or from a result's
-//! `_meta`) names the cost of a call once it has ended; [`Charge::of`] says whether it counts at all.
+//! The core does not know prices: the configuration does (`costUsd`, `toolCostsUsd`), or the application says
+//! what one call costs ([`Options::cost`](crate::Options::cost)). A [`Client`](crate::Client) keeps the books by
+//! itself, see [`Client::costs`](crate::Client::costs); the parts here can be used without one. [`Charge::of`]
+//! says whether a call that has ended counts at all.
 //!
 //! - [`NanoUsd`]: an amount, an integer number of billionths of a dollar. No sum is ever rounded.
 //! - [`ServerCostMeter`]: sums by (task, server), in memory.

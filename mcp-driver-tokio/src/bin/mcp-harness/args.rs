@@ -117,6 +117,9 @@ pub(crate) struct Call {
     /// A key by which the server may recognise a repeated call
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
+    /// Check a structured result against the tool's output schema
+    #[arg(long)]
+    pub(crate) validate: bool,
     /// Show progress on standard error
     #[arg(long)]
     pub(crate) progress: bool,

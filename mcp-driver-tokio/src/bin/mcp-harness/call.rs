@@ -42,7 +42,13 @@ pub(crate) fn tool(
                 return Exit::CallFailed;
             }
             output::print(&output::text(result, Reader::of(&io::stdout())));
-            Exit::Good
+            match &result.schema_mismatch {
+                Some(fault) => {
+                    output::note("error", &format!("the tool ran, but its {fault}"));
+                    Exit::CallFailed
+                }
+                None => Exit::Good,
+            }
         }
         _ => Exit::Good,
     })
@@ -88,7 +94,9 @@ fn exit(
     complete: impl FnOnce(&Reply) -> Exit,
 ) -> Result<Exit, Failure> {
     Ok(match &ended.outcome {
-        Outcome::Complete(Reply::Call(result)) if global.json && result.is_error => {
+        Outcome::Complete(Reply::Call(result))
+            if global.json && (result.is_error || result.schema_mismatch.is_some()) =>
+        {
             Exit::CallFailed
         }
         Outcome::Complete(_) if global.json => Exit::Good,
@@ -131,6 +139,7 @@ fn rounds(session: &dyn Session, options: &Call, mut operation: Operation) -> En
     let bar = options.progress.then(Bar::new);
     operation.options.total_timeout = options.timeout;
     operation.options.progress = options.progress;
+    operation.options.validate_output = options.validate;
     loop {
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
@@ -146,6 +155,7 @@ fn rounds(session: &dyn Session, options: &Call, mut operation: Operation) -> En
         };
         operation = Operation::resume(pending.continuation.clone(), answers);
         operation.options.total_timeout = options.timeout;
+        operation.options.validate_output = options.validate;
     }
 }
 

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mcp_proto::Diagnosis;
+use mcp_proto::metrics::ServerSnapshot;
 use mcp_proto::report::PeerState;
 use mcp_proto::wire::{Json, ObjectWriter};
 use mcp_proto::{Era, Operation, Request, Version};
@@ -26,12 +27,20 @@ pub(crate) fn run(
     let mut diagnoses = session.diagnoses();
     diagnoses.sort_by(|a, b| a.report.name.cmp(&b.report.name));
     let after = |diagnosis: &Diagnosis| settled.get(&diagnosis.report.name).copied();
+    let metrics = session.metrics();
+    let metrics = |diagnosis: &Diagnosis| {
+        let mut servers = metrics.servers.iter();
+        servers.find(|server| server.server == diagnosis.report.name)
+    };
     if global.json {
-        output::print_json(document(&diagnoses, after));
+        output::print_json(document(&diagnoses, after, metrics));
     } else {
         for (index, diagnosis) in diagnoses.iter().enumerate() {
             let gap = if index == 0 { "" } else { "\n" };
-            output::print(&format!("{gap}{}", text(diagnosis, after(diagnosis))));
+            output::print(&format!(
+                "{gap}{}",
+                text(diagnosis, after(diagnosis), metrics(diagnosis))
+            ));
         }
     }
     let failed = |diagnosis: &Diagnosis| diagnosis.report.state == PeerState::Failed;
@@ -78,7 +87,11 @@ fn remedy(diagnosis: &Diagnosis) -> String {
     "Nothing to do.".to_owned()
 }
 
-fn text(diagnosis: &Diagnosis, after: Option<Duration>) -> String {
+fn text(
+    diagnosis: &Diagnosis,
+    after: Option<Duration>,
+    metrics: Option<&ServerSnapshot>,
+) -> String {
     let report = &diagnosis.report;
     let mut shown = String::new();
     let mut line = |label: &str, value: &str| {
@@ -111,6 +124,9 @@ fn text(diagnosis: &Diagnosis, after: Option<Duration>) -> String {
         line("stderr", stderr);
     }
     line("counted", &counted(diagnosis));
+    if let Some(metrics) = metrics {
+        line("available", &availability(metrics));
+    }
     for note in &report.notes {
         line("note", note);
     }
@@ -125,6 +141,26 @@ fn text(diagnosis: &Diagnosis, after: Option<Duration>) -> String {
     }
     line("remedy", &remedy(diagnosis));
     format!("{}\n{shown}", one_line(&report.name))
+}
+
+/// Whether the server can be relied on, and how long calls took where there were any.
+fn availability(metrics: &ServerSnapshot) -> String {
+    let state = match (metrics.available, metrics.down_reason) {
+        (Some(true), _) => "yes".to_owned(),
+        (Some(false), Some(reason)) => format!("no ({})", reason.as_str()),
+        _ => "unknown".to_owned(),
+    };
+    let latency = metrics.latency;
+    if latency.count == 0 {
+        return state;
+    }
+    let millis = |micros: u64| micros / 1_000;
+    format!(
+        "{state}; {} calls, half of them within {} ms, 95 % within {} ms",
+        latency.count,
+        millis(latency.p50_micros),
+        millis(latency.p95_micros)
+    )
 }
 
 /// What was counted and is not zero, but for operations: those are the doctor's own.
@@ -153,7 +189,11 @@ fn counters(diagnosis: &Diagnosis) -> [(&'static str, u64); 7] {
     ]
 }
 
-fn document(diagnoses: &[Diagnosis], after: impl Fn(&Diagnosis) -> Option<Duration>) -> Vec<u8> {
+fn document<'m>(
+    diagnoses: &[Diagnosis],
+    after: impl Fn(&Diagnosis) -> Option<Duration>,
+    metrics: impl Fn(&Diagnosis) -> Option<&'m ServerSnapshot>,
+) -> Vec<u8> {
     json::document(|object| {
         let out = object.key("peers");
         out.push(b'[');
@@ -163,6 +203,10 @@ fn document(diagnoses: &[Diagnosis], after: impl Fn(&Diagnosis) -> Option<Durati
             }
             let mut peer = ObjectWriter::new(out);
             write(&mut peer, diagnosis, after(diagnosis));
+            if let Some(metrics) = metrics(diagnosis).and_then(|metrics| Json::encode(metrics).ok())
+            {
+                peer.raw("metrics", metrics.as_str());
+            }
             peer.end();
         }
         out.push(b']');

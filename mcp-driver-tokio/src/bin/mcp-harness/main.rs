@@ -106,6 +106,9 @@ fn with_config(
     let session = session::open(config, global.driver, &interrupt)?;
     let done = work(session.as_ref(), &names);
     session.close();
+    for note in session.costs().notes() {
+        output::note("costs", note);
+    }
     match done {
         Ok(exit) => Ok(interrupt.exit(exit)),
         Err(failure) => Err(Failure {

@@ -11,7 +11,8 @@ use mcp_proto::Diagnosis;
 use mcp_proto::config::PeerConfig;
 use mcp_proto::error::Cause;
 use mcp_proto::{
-    Config, Ended, Error, Identity, Notification, Operation, OperationId, Outcome, Report, Request,
+    Config, Costs, Ended, Error, Identity, MetricsSnapshot, Notification, Operation, OperationId,
+    Outcome, Report, Request,
 };
 
 use crate::args::Driver;
@@ -30,6 +31,10 @@ pub(crate) trait Session: Send + Sync {
     fn report(&self) -> Report;
     /// Per server: what was run and what came back.
     fn diagnoses(&self) -> Vec<Diagnosis>;
+    /// What was counted and measured.
+    fn metrics(&self) -> MetricsSnapshot;
+    /// What calls cost so far.
+    fn costs(&self) -> Costs;
     /// Ends everything in bounded time and returns when no server is left.
     fn close(&self);
 }

@@ -213,6 +213,9 @@ fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
                 result.structured_content.as_ref(),
             );
             optional(object, "meta", result.meta.as_ref());
+            if let Some(fault) = &result.schema_mismatch {
+                object.string("schemaMismatch", &fault.detail);
+            }
         }
         Reply::Read(result) => {
             let contents = result.contents.iter().map(|part| part.raw().as_str());

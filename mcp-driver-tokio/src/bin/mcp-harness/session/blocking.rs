@@ -6,7 +6,8 @@ use mcp_driver_blocking::{Client, Listener};
 use mcp_proto::Diagnosis;
 use mcp_proto::error::Cause;
 use mcp_proto::{
-    Config, Ended, Error, Identity, Operation, OperationId, Outcome, Reply, Report, Request,
+    Config, Costs, Ended, Error, Identity, MetricsSnapshot, Operation, OperationId, Outcome, Reply,
+    Report, Request,
 };
 
 use super::{Pending, Progress, Session, Step, refused};
@@ -51,6 +52,14 @@ impl Session for Blocking {
 
     fn diagnoses(&self) -> Vec<Diagnosis> {
         self.client.diagnoses()
+    }
+
+    fn metrics(&self) -> MetricsSnapshot {
+        self.client.metrics()
+    }
+
+    fn costs(&self) -> Costs {
+        self.client.costs()
     }
 
     fn close(&self) {

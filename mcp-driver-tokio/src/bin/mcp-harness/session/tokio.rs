@@ -3,7 +3,8 @@
 use mcp_driver_tokio::{Client, Listener};
 use mcp_proto::Diagnosis;
 use mcp_proto::{
-    Config, Ended, Error, Identity, Operation, OperationId, Outcome, Reply, Report, Request,
+    Config, Costs, Ended, Error, Identity, MetricsSnapshot, Operation, OperationId, Outcome, Reply,
+    Report, Request,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -69,6 +70,14 @@ impl Session for Tokio {
 
     fn diagnoses(&self) -> Vec<Diagnosis> {
         self.client.diagnoses()
+    }
+
+    fn metrics(&self) -> MetricsSnapshot {
+        self.client.metrics()
+    }
+
+    fn costs(&self) -> Costs {
+        self.client.costs()
     }
 
     fn close(&self) {
