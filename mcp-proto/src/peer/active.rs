@@ -36,6 +36,9 @@ pub(super) struct Active {
     pub(super) refreshes: u8,
     /// How often it was sent again after the link was lost.
     pub(super) retries: u32,
+    /// A request of an earlier round, or of an earlier life of the server, was written for it: whatever
+    /// becomes of the next one, it may have been executed (R34).
+    pub(super) was_written: bool,
     /// The rounds of questions, once the server has asked (R30).
     pub(super) rounds: Option<Box<InputRounds>>,
     /// What it takes up, until it begins (R31).
@@ -239,6 +242,7 @@ impl Active {
             version_retried: false,
             refreshes: 0,
             retries: 0,
+            was_written: false,
             rounds: None,
             resumed: None,
             progress: None,

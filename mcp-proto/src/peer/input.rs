@@ -32,6 +32,7 @@ impl Peer {
             Ok(input) => input,
             Err(fault) => return Err((active, fault)),
         };
+        active.was_written = true;
         if active.rounds.is_none() {
             active.rounds = self.first_round(&active).map(Box::new);
         }

@@ -285,9 +285,12 @@ impl Peer {
         &mut self,
         operation: OperationId,
         mut active: Box<Active>,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) {
-        if let Outcome::Failed(_) = &outcome {
+        if let Outcome::Failed(error) = &mut outcome {
+            if active.was_written {
+                error.ran = Ran::Maybe;
+            }
             self.counters.errors = self.counters.errors.saturating_add(1);
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;

@@ -34,6 +34,7 @@ impl Peer {
                 continue;
             }
             if written {
+                active.was_written = true;
                 active.retries = active.retries.saturating_add(1);
                 self.counters.retries = self.counters.retries.saturating_add(1);
             }
