@@ -1,6 +1,8 @@
 //! What a Model Context Protocol client is tested with: a scriptable server, a simulator in virtual
 //! time, and suites that any driver can run.
 
+pub mod fuzzing;
+pub mod schedules;
 pub mod strategies;
 #[cfg(target_os = "linux")]
 pub mod suite;

@@ -116,6 +116,9 @@ pub fn news(news: &News) -> String {
             let total = total.unwrap_or_default();
             format!("{operation} progress {}{total}", progress.progress)
         }
+        News::InputNeeded { operation, input } => {
+            format!("{operation} asks: {} request(s)", input.requests.len())
+        }
         News::Notified { operation } => format!("{operation} notified"),
         News::Log(message) => format!(
             "log {} {}",
