@@ -2,6 +2,8 @@
 //! time, and suites that any driver can run.
 
 pub mod cases;
+pub mod fuzzing;
+pub mod schedules;
 pub mod strategies;
 #[cfg(target_os = "linux")]
 pub mod suite;

@@ -1,15 +1,17 @@
 //! What holds whatever servers, applications and schedules do.
 //!
 //! Most of it is judged at the World's border with every action; see `conformance::world::Rule`.
+//! `cargo run --profile checked -p conformance --bin schedules` runs a hundred thousand of the same runs;
 //! `PROPERTY_SCALE=10` runs ten times as many cases.
 
 use conformance::fake_server::Script;
-use conformance::strategies::{self, LINE_BYTES, perform};
-use conformance::world::{Bytes, Choice as _, Splits, World, millis};
+use conformance::schedules::{self, Failure, LONG};
+use conformance::strategies::{self, LINE_BYTES};
+use conformance::world::{Bytes, World, millis};
 use mcp_proto::wire::Json;
 use mcp_proto::{
-    Client, Config, Duration, Event, Identity, Instant, LinkId, News, Operation, Options,
-    PeerConfig, PeerId, Request,
+    Client, Config, Event, Identity, Instant, LinkId, Operation, Options, PeerConfig, PeerId,
+    Request,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config as Runner;
@@ -29,190 +31,49 @@ fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..most)
 }
 
-const NAMES: [&str; 2] = ["a", "b"];
-
-/// Long enough for every deadline of generated peers, one after the other.
-const LONG: Duration = Duration::from_secs(60);
-
-/// Lets everything come to its end: whatever was accepted ends by its deadlines, and close ends all.
-fn finish(world: &mut World) -> Result<(), TestCaseError> {
-    world.run_for(LONG);
-    verdict(world)?;
-    let running = world.running();
-    prop_assert!(
-        running.is_empty(),
-        "{running:?} still run\n{}",
-        world.transcript()
-    );
-    world.close();
-    verdict(world)?;
-    prop_assert!(
-        world.client.is_closed(),
-        "never closed\n{}",
-        world.transcript()
-    );
-    prop_assert_eq!(world.client.poll_timeout(), None, "a closed client waits");
-    Ok(())
+fn check(held: Result<(), Failure>) -> Result<(), TestCaseError> {
+    held.map_err(|failure| TestCaseError::fail(failure.to_string()))
 }
 
-fn verdict(world: &mut World) -> Result<(), TestCaseError> {
-    world
-        .verdict()
-        .map_err(|breach| TestCaseError::fail(breach.to_string()))
-}
-
-/// Two peers, whatever servers, an application that does anything, and a schedule that decides.
-fn generated(plan: &[u8], schedule: Vec<u8>, adapt: impl FnOnce(World) -> World) -> World {
-    let mut plan = Bytes::new(plan);
-    let world = strategies::world(&mut plan, &NAMES, Bytes::new(schedule));
-    let mut world = adapt(world);
-    world.connect();
-    let steps = strategies::steps(&mut plan, &NAMES);
-    perform(&mut world, &steps);
-    world
-}
-
-proptest! {
-    #![proptest_config(cases(12_000))]
-
-    /// P1, P3, P4, P6, P7 (R1, R5, R14, R15, R40, R41, R42, R60, R81, R90, R100): the border holds,
-    /// every accepted operation ends exactly once and by its deadlines, closing always ends.
-    #[test]
-    fn the_border_holds(plan in bytes(200), schedule in bytes(300)) {
-        let mut world = generated(&plan, schedule, |world| world);
-        finish(&mut world)?;
-    }
-}
-
-proptest! {
-    #![proptest_config(cases(4_000))]
-
-    /// P10 (R1, R41): a clock that stands still, goes backwards or jumps by a year breaks nothing.
-    #[test]
-    fn the_border_holds_under_odd_clocks(plan in bytes(120), schedule in bytes(500)) {
-        let mut world = generated(&plan, schedule, World::with_odd_clock);
-        // Time is no measure here.
-        let mut turns = 0;
-        while !world.running().is_empty() && turns < 20_000 && world.turn() {
-            turns += 1;
-        }
-        finish(&mut world)?;
-    }
-
-}
-
+// The properties of whole runs, with bytes that shrink when one fails. The binary `schedules` runs many more.
 proptest! {
     #![proptest_config(cases(2_000))]
 
-    /// P8 (R7): the same inputs give the same actions, byte by byte.
     #[test]
-    fn the_same_inputs_give_the_same_actions(plan in bytes(120), schedule in bytes(120)) {
-        let run = || {
-            let mut world = generated(&plan, schedule.clone(), World::with_fingerprint);
-            world.run_for(LONG);
-            world.close();
-            (world.fingerprint(), world.transcript())
-        };
-        prop_assert_eq!(run(), run());
+    fn the_border_holds(plan in bytes(320), schedule in bytes(480)) {
+        check(schedules::border_holds(&plan, &schedule))?;
     }
-}
-
-/// What an application sees of one peer when everything arrives as soon as it can.
-#[derive(Debug, PartialEq)]
-struct Seen {
-    news: Vec<News>,
-    report: String,
-    counters: mcp_proto::peer::Counters,
-    written: String,
-}
-
-fn seen(plan: &[u8], cut: impl FnOnce(World) -> World) -> Result<Seen, TestCaseError> {
-    let mut plan = Bytes::new(plan);
-    let peers = vec![strategies::peer(&mut plan, "a")];
-    let scripts = vec![("a".to_owned(), strategies::script(&mut plan))];
-    let world = World::new(Config::new(peers), Identity::default(), scripts);
-    let mut world = cut(world.with_stamps().with_untrusted_servers());
-    world.connect();
-    let steps = strategies::steps(&mut plan, &["a"]);
-    perform(&mut world, &steps);
-    world.run_for(LONG);
-    world.close();
-    verdict(&mut world)?;
-    let mut counters = world.client.diagnoses().remove(0).counters;
-    // What arrives on a link that is given up is not counted.
-    counters.bytes_received = 0;
-    Ok(Seen {
-        news: world.take_news(),
-        report: world.client.report().to_string(),
-        counters,
-        written: world.sent_to("a"),
-    })
 }
 
 proptest! {
     #![proptest_config(cases(600))]
 
-    /// P2 (R100): however the server's output is cut, the application sees the same, and the server too.
     #[test]
-    fn cuts_make_no_difference(plan in bytes(160), cuts in bytes(200)) {
-        let whole = seen(&plan, |world| world)?;
-        let bytewise = seen(&plan, |world| world.with_splits(Splits::OneByte))?;
-        prop_assert_eq!(&whole, &bytewise);
-        let chosen = seen(&plan, |world| world.with_cuts(Bytes::new(cuts)))?;
-        prop_assert_eq!(&whole, &chosen);
+    fn the_border_holds_under_odd_clocks(plan in bytes(200), schedule in bytes(500)) {
+        check(schedules::border_holds_under_odd_clocks(&plan, &schedule))?;
     }
-}
-
-/// Calls to peer `b` alone, while `a` is whatever it is. Gives what `b` and its callers see.
-fn beside(
-    plan: &[u8],
-    peers: Vec<PeerConfig>,
-    a: Option<Script>,
-    endless: bool,
-) -> (String, Vec<String>) {
-    let mut plan = Bytes::new(plan);
-    let b = strategies::script(&mut plan);
-    let mut scripts = vec![("b".to_owned(), b)];
-    scripts.extend(a.map(|script| ("a".to_owned(), script)));
-    let world = World::new(Config::new(peers), Identity::default(), scripts);
-    let mut world = world.with_untrusted_servers();
-    if endless {
-        world = world.with_endless_start("a");
-    }
-    world.connect();
-    let mut outcomes = Vec::new();
-    for _ in 0..1 + plan.choose(4) {
-        let ended = world.submit(strategies::call(&mut plan, &[]).on("b"));
-        let ended = ended.map(|id| world.run_until_ended(id));
-        outcomes.push(format!("{ended:?}"));
-        // The other one is busy as well, or not there at all.
-        let _ = world.submit(Operation::call("echo", None).on("a"));
-    }
-    world.run_for(LONG);
-    let transcript = world.transcript_of("b");
-    world.close();
-    (transcript, outcomes)
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(200))]
 
-    /// P9 (R2): what happens between the client and one peer is the same with a hostile, a hanging, a
-    /// dead, a silent or an absent neighbour.
     #[test]
-    fn no_peer_harms_another(plan in bytes(100), hostile in bytes(100)) {
-        let b = strategies::peer(&mut Bytes::new(&plan), "b");
-        let a = strategies::peer(&mut Bytes::new(&hostile), "a");
-        let hostile = strategies::script(&mut Bytes::new(&hostile));
-        let silent = Script::from_json(r#"{"steps":[{"on":"server/discover"},{"hang":true}]}"#).unwrap();
-        let dead = Script::from_json(r#"{"steps":[{"exit":1}]}"#).unwrap();
-        let alone = beside(&plan, vec![b.clone()], None, false);
-        for (script, endless) in [(Some(hostile), false), (Some(silent), false), (Some(dead), false), (None, false), (None, true)] {
-            for peers in [vec![a.clone(), b.clone()], vec![b.clone(), a.clone()]] {
-                let together = beside(&plan, peers, script.clone(), endless);
-                prop_assert_eq!(&together, &alone);
-            }
-        }
+    fn the_same_inputs_give_the_same_actions(plan in bytes(200), schedule in bytes(200)) {
+        check(schedules::same_inputs_same_actions(&plan, &schedule))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn cuts_make_no_difference(plan in bytes(240), cuts in bytes(200)) {
+        check(schedules::cuts_make_no_difference(&plan, &cuts))?;
+    }
+
+    #[test]
+    fn no_peer_harms_another(plan in bytes(160), hostile in bytes(160)) {
+        check(schedules::no_peer_harms_another(&plan, &hostile))?;
     }
 
     /// P8, R80: the order in which peers are configured changes no canonical name.

@@ -270,3 +270,40 @@ fn waiting_for_a_restart_has_a_deadline() {
     let closed = close(world);
     assert!(closed.now().since(before) < millis(1_000));
 }
+
+/// R34: a call that was written once may have been executed, whatever it waits for when it fails: a place in
+/// another round, or a server that comes back without the tool.
+#[test]
+fn what_was_written_in_an_earlier_round_or_life_may_have_run() {
+    let asks = r#"[{"on_each":"tools/call","emit":["{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"input_required\",\"requestState\":\"s\"}}"]}]"#;
+    let mut world = lives(|_| {}, asks, asks);
+    settle(&mut world);
+    let brief = echo().with(Options {
+        absolute_timeout: Some(millis(10)),
+        ..Options::default()
+    });
+    assert_fails(&mut world, brief, ErrorKind::Timeout, Ran::Maybe);
+    let waits = world.submit(echo()).unwrap();
+    world.run_for(millis(1));
+    world.cancel(waits);
+    let Outcome::Failed(error) = world.run_until_ended(waits).unwrap().outcome else {
+        panic!("it is cancelled")
+    };
+    assert_eq!(
+        (error.kind(), error.ran),
+        (ErrorKind::Cancelled, Ran::Maybe)
+    );
+    close(world);
+
+    let idempotent = |peer: &mut PeerConfig| {
+        peer.idempotent_tools.insert("echo".into());
+    };
+    let other = r#"[{"on_each":"tools/list","emit":["{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"tools\":[{\"name\":\"other\",\"inputSchema\":{}}]}}"]}]"#;
+    let dies = r#"[{"on":"tools/call"},{"exit":1}]"#;
+    let mut world = lives(idempotent, dies, other);
+    settle(&mut world);
+    assert_fails(&mut world, echo(), ErrorKind::CapabilityMissing, Ran::Maybe);
+    // Nothing of this one was ever written.
+    assert_fails(&mut world, echo(), ErrorKind::CapabilityMissing, Ran::No);
+    close(world);
+}

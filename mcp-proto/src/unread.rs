@@ -24,6 +24,13 @@ impl Unread {
         }
     }
 
+    /// The size of all that is kept.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        let kept = self.0.values().flatten();
+        kept.map(crate::peer::notification_bytes)
+            .fold(0, usize::saturating_add)
+    }
+
     pub(crate) fn take(&mut self, operation: OperationId) -> Vec<Notification> {
         self.0.remove(&operation).unwrap_or_default()
     }

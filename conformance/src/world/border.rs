@@ -2,16 +2,20 @@
 
 mod streaming;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_proto::negotiation::EraSetting;
+use mcp_proto::types::InputRequired;
 use mcp_proto::{
     Action, Duration, Ended, ErrorKind, Event, Instant, LinkId, News, OperationId, Outcome,
     PeerConfig, Ran, Reply, Request,
 };
 
+use super::asked;
 use super::breach::{Broken, Rule};
 use super::conversation::{Conversation, PeerRecord};
+use super::duties::{Owed, Starts};
+use super::held::Bounds;
 use streaming::StreamRecord;
 
 /// No step of a link's shutdown, and no wait for the second sign of its end, lasts longer.
@@ -19,7 +23,7 @@ const LINK_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// Where a link is, as far as facts and actions said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
+pub(super) enum Life {
     Opening,
     Open,
     /// A sign of its end was seen at that time.
@@ -31,52 +35,90 @@ enum Life {
 }
 
 #[derive(Debug)]
-struct LinkRecord {
-    life: Life,
-    conversation: Conversation,
+pub(super) struct LinkRecord {
+    pub(super) life: Life,
+    pub(super) conversation: Conversation,
 }
 
 #[derive(Debug)]
-struct OperationRecord {
-    stamp: u64,
+pub(super) struct OperationRecord {
+    pub(super) stamp: u64,
     is_call: bool,
     listens: bool,
     progress: bool,
     asks: bool,
     stream: Option<StreamRecord>,
+    pub(super) interactive: bool,
+    /// Its call may run twice: the operator, a key or the application says so.
+    repeatable: bool,
+    /// It takes up what an earlier operation has begun, under the same stamp.
+    resumes: bool,
     /// How far it is; the last progress.
     reported: Option<f64>,
-    ended: bool,
+    /// What the application is asked, and whether it said that it will not answer.
+    pub(super) asked: Option<InputRequired>,
+    pub(super) finished: bool,
+    pub(super) ended: bool,
 }
 
 /// The judge of a client's actions.
 #[derive(Debug)]
 pub(super) struct Border {
     peers: Vec<PeerRecord>,
-    links: BTreeMap<LinkId, LinkRecord>,
-    operations: BTreeMap<OperationId, OperationRecord>,
+    pub(super) bounds: Vec<Bounds>,
+    pub(super) links: BTreeMap<LinkId, LinkRecord>,
+    pub(super) operations: BTreeMap<OperationId, OperationRecord>,
     /// Stamps that must not be written any more: ended, or refused.
     over: BTreeMap<u64, &'static str>,
     /// Methods under which a stamp was written.
-    written: BTreeMap<u64, Vec<String>>,
+    pub(super) written: BTreeMap<u64, Vec<String>>,
+    /// The last request for the call of a stamp: where it went, and its id.
+    pub(super) calls: BTreeMap<u64, (LinkId, u64)>,
+    pub(super) owed: Owed,
+    starts: Vec<Starts>,
+    /// What may be called twice, by peer, and whether keys travel.
+    idempotent: Vec<(BTreeSet<String>, bool)>,
     /// Whether stamps are in use.
-    stamps: bool,
+    pub(super) stamps: bool,
+    /// Whether servers are asked for log messages.
+    logs: bool,
+    /// The longest text that an operation gives the client to send.
+    pub(super) longest_request: usize,
+    /// Wake-ups in a row of which nothing came.
+    pub(super) idle_wakes: usize,
     closed: bool,
 }
 
 impl Border {
-    pub(super) fn new(peers: &[PeerConfig]) -> Self {
+    pub(super) fn new(peers: &[PeerConfig], logs: bool) -> Self {
         let record = |peer: &PeerConfig| {
             let may_initialize = peer.allow_legacy && peer.era != EraSetting::Modern;
             PeerRecord::new(may_initialize, peer.limits.line_bytes)
         };
         Self {
             peers: peers.iter().map(record).collect(),
+            bounds: peers
+                .iter()
+                .map(|peer| Bounds::new(peer.limits.clone()))
+                .collect(),
             links: BTreeMap::new(),
             operations: BTreeMap::new(),
             over: BTreeMap::new(),
             written: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            owed: Owed::new(),
+            starts: peers.iter().map(Starts::new).collect(),
+            idempotent: peers
+                .iter()
+                .map(|peer| {
+                    let keys_travel = peer.idempotency_meta_key.is_some();
+                    (peer.idempotent_tools.clone(), keys_travel)
+                })
+                .collect(),
             stamps: false,
+            logs,
+            longest_request: 0,
+            idle_wakes: 0,
             closed: false,
         }
     }
@@ -92,21 +134,68 @@ impl Border {
         stamp: u64,
         operation: &mcp_proto::Operation,
     ) {
+        let options = &operation.options;
+        let resumes = matches!(operation.request, Request::Resume { .. });
         let record = OperationRecord {
             stamp,
             is_call: matches!(operation.request, Request::CallTool(_)),
             listens: operation.request == Request::Listen,
-            progress: operation.options.progress,
-            asks: operation.options.ask_retry,
-            stream: operation.options.stream.map(StreamRecord::new),
+            asks: options.ask_retry,
+            stream: options.stream.map(StreamRecord::new),
+            // A continuation remembers whether progress was asked for.
+            progress: options.progress || resumes,
+            interactive: options.interactive,
+            // The application may say yes, and its own stream knows what a second opening does.
+            repeatable: resumes
+                || options.ask_retry
+                || options.stream.is_some()
+                || self.may_run_twice(operation),
+            resumes,
             reported: None,
+            asked: None,
+            finished: false,
             ended: false,
         };
+        if resumes {
+            self.over.remove(&stamp);
+        }
         self.operations.insert(id, record);
+        // Generous: an operation in text holds all that it gives to be sent.
+        self.longest_request = self.longest_request.max(format!("{operation:?}").len());
+    }
+
+    /// Whether any peer that may be meant allows a call to run twice (R34).
+    fn may_run_twice(&self, operation: &mcp_proto::Operation) -> bool {
+        let Request::CallTool(call) = &operation.request else {
+            return true;
+        };
+        let name = call.tool.rsplit('/').next().unwrap_or_default();
+        let keyed = operation.options.idempotency_key.is_some();
+        let mut peers = self.idempotent.iter();
+        peers.any(|(tools, keys_travel)| tools.contains(name) || keyed && *keys_travel)
+    }
+
+    /// A call is written again only if it may run twice, or the server has answered it.
+    fn check_repeated(&self, stamp: u64, earlier: Option<(LinkId, u64)>) -> Result<(), Broken> {
+        let Some((link, id)) = earlier else {
+            return Ok(());
+        };
+        let mut records = self.operations.values();
+        let record = records.find(|record| record.stamp == stamp);
+        let answered = self.links.get(&link);
+        let answered = answered.is_some_and(|link| link.conversation.is_answered(id));
+        if answered || record.is_none_or(|record| record.repeatable) {
+            return Ok(());
+        }
+        let detail = format!("request {id} on {link} may have been executed, and is sent again");
+        Err((Rule::Repeated, detail))
     }
 
     /// An operation was refused: nothing of it may ever leave.
-    pub(super) fn on_refused(&mut self, stamp: u64) -> Result<(), Broken> {
+    pub(super) fn on_refused(&mut self, stamp: u64, resumes: bool) -> Result<(), Broken> {
+        if resumes {
+            return Ok(());
+        }
         self.over.insert(stamp, "refused");
         match self.written.get(&stamp) {
             Some(methods) => Err((Rule::AfterEnd, format!("refused, but sent {methods:?}"))),
@@ -116,6 +205,9 @@ impl Border {
 
     /// What the client is told, before it is.
     pub(super) fn on_fact(&mut self, fact: &Event<'_>, now: Instant) {
+        if !matches!(fact, Event::TimePassed) {
+            self.idle_wakes = 0;
+        }
         let link = match fact {
             Event::LinkOpened { link }
             | Event::LinkFailed { link, .. }
@@ -126,6 +218,9 @@ impl Border {
             | Event::LinkExited { link, .. } => *link,
             _ => return,
         };
+        if let Event::LinkData { bytes, .. } = fact {
+            self.on_read(link, bytes.len());
+        }
         let peer = self.peers.get_mut(link.peer.index());
         let (Some(record), Some(peer)) = (self.links.get_mut(&link), peer) else {
             return;
@@ -154,7 +249,7 @@ impl Border {
             return Err((Rule::ClosedLast, format!("{action:?} after it")));
         }
         match action {
-            Action::OpenLink { link, .. } => self.on_open(*link),
+            Action::OpenLink { link, .. } => self.on_open(*link, now),
             Action::Write { link, bytes } => self.on_write(*link, bytes),
             Action::CloseInput { link } => self.on_rung(*link, |life| match life {
                 Life::Open | Life::Signed(_) => Some(Life::InputClosed(now)),
@@ -179,7 +274,7 @@ impl Border {
         }
     }
 
-    fn on_open(&mut self, link: LinkId) -> Result<(), Broken> {
+    fn on_open(&mut self, link: LinkId, now: Instant) -> Result<(), Broken> {
         let before = self.links.keys().filter(|other| other.peer == link.peer);
         let expected = before.map(|other| other.serial).max().unwrap_or(0) + 1;
         if link.serial != expected || link.peer.index() >= self.peers.len() {
@@ -190,7 +285,10 @@ impl Border {
             conversation: Conversation::default(),
         };
         self.links.insert(link, record);
-        Ok(())
+        match self.starts.get_mut(link.peer.index()) {
+            Some(starts) => starts.on_open(now),
+            None => Ok(()),
+        }
     }
 
     fn on_write(&mut self, link: LinkId, bytes: &[u8]) -> Result<(), Broken> {
@@ -214,6 +312,18 @@ impl Border {
             if let Some(how) = self.over.get(&written.stamp) {
                 let detail = format!("{} of an operation that {how}", written.method);
                 return Err((Rule::AfterEnd, detail));
+            }
+            let mut same = self.operations.values();
+            if let Some(record) = same.rfind(|record| record.stamp == written.stamp)
+                && record.asked.is_some()
+                && !record.resumes
+            {
+                let detail = format!("{} before the application has answered", written.method);
+                return Err((Rule::Asked, detail));
+            }
+            if written.method == "tools/call" {
+                let earlier = self.calls.insert(written.stamp, (link, written.id));
+                self.check_repeated(written.stamp, earlier)?;
             }
             let methods = self.written.entry(written.stamp).or_default();
             methods.push(written.method);
@@ -260,6 +370,8 @@ impl Border {
                 _ => Err((Rule::News, format!("{question:?}, which nobody wants"))),
             },
             News::PeerChanged { peer } if peer.index() < self.peers.len() => Ok(()),
+            News::InputNeeded { operation, input } => self.on_asked(*operation, input),
+            News::Log(_) if self.logs => Ok(()),
             News::Log(message) => Err((Rule::News, format!("nobody asked for {message:?}"))),
             News::Closed => self.on_closed(),
             other => Err((Rule::News, format!("{other:?}"))),
@@ -295,11 +407,17 @@ impl Border {
         if let Some(stream) = &record.stream {
             stream.on_ended(&ended.outcome)?;
         }
-        self.over.insert(record.stamp, "ended");
-        if !(self.stamps && record.is_call) {
+        asked::judge_end(record, ended)?;
+        let (stamp, is_call) = (record.stamp, record.is_call && !record.resumes);
+        self.on_abandoned(stamp, ended);
+        let mut others = self.operations.values();
+        if !others.any(|other| other.stamp == stamp && !other.ended) {
+            self.over.insert(stamp, "ended");
+        }
+        if !(self.stamps && is_call) {
             return Ok(());
         }
-        let written = self.written.get(&record.stamp);
+        let written = self.written.get(&stamp);
         let called = written.is_some_and(|methods| methods.iter().any(|sent| sent == "tools/call"));
         let (rule, verdict) = match &ended.outcome {
             Outcome::Complete(Reply::Stream(result)) if result.cancelled => return Ok(()),
@@ -349,12 +467,28 @@ impl Border {
         Ok(())
     }
 
-    /// The operations that have not ended; those that listen may go on for ever.
+    /// The operations that have not ended; those that listen, and those about which the application is
+    /// asked, may go on for ever.
     pub(super) fn running(&self) -> impl Iterator<Item = OperationId> {
         let runs = |(id, record): (&OperationId, &OperationRecord)| {
-            (!record.ended && !record.listens).then_some(*id)
+            (!record.ended && !record.listens && record.asked.is_none()).then_some(*id)
         };
         self.operations.iter().filter_map(runs)
+    }
+
+    /// How many operations have not ended.
+    pub(super) fn pending(&self) -> usize {
+        let open = self.operations.values().filter(|record| !record.ended);
+        open.count()
+    }
+
+    /// How many operations listen, and how many did.
+    pub(super) fn listeners(&self) -> (usize, usize) {
+        let all = self.operations.values().filter(|record| record.listens);
+        all.fold((0, 0), |(listening, ended), record| match record.ended {
+            true => (listening, ended + 1),
+            false => (listening + 1, ended),
+        })
     }
 
     /// Whether anything may still be delivered about an operation.

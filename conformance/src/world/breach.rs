@@ -37,8 +37,10 @@ pub enum Rule {
     /// Request ids are small positive integers, never used twice.
     RequestId,
     /// `notifications/cancelled` is only for requests that were written, are unanswered and are not
-    /// cancelled yet; never for probes and handshakes.
+    /// cancelled yet; never for probes and handshakes. Calls that ended early are cancelled.
     Cancelled,
+    /// A server that is lost again and again is given up.
+    Restart,
     /// Responses answer a request of the server, once, and do not exist in the modern era.
     Response,
     /// Input is closed, then the process is asked, then killed, then released; nothing follows.
@@ -56,6 +58,14 @@ pub enum Rule {
     Ledger,
     /// A fact about a dead link, or time that does not pass, changes nothing.
     StaleFact,
+    /// A call that may have been executed is sent again only where the operator or a key allows it.
+    Repeated,
+    /// What the client holds is bounded by the limits.
+    Bounded,
+    /// Only an interactive operation that was sent asks the application, once at a time; until it is
+    /// answered nothing is sent for it and its deadlines stand still; an answer counts if and only if
+    /// something is asked and it fits.
+    Asked,
     /// What a server may assert about its client (the script's assertions).
     Server,
 }

@@ -53,6 +53,7 @@ struct Asked {
 /// A request with the World's stamp left for the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Written {
+    pub(super) id: u64,
     pub(super) stamp: u64,
     pub(super) method: String,
 }
@@ -167,6 +168,7 @@ impl Conversation {
         self.asked.insert(id, asked);
         let stamp = params.get("_meta").and_then(|meta| meta.get(STAMP));
         Ok(stamp.and_then(Value::as_u64).map(|stamp| Written {
+            id,
             stamp,
             method: method.into(),
         }))
@@ -329,6 +331,17 @@ impl Conversation {
             ("initialize", Some(result), None) => self.handshake_good |= is_good_handshake(result),
             _ => {}
         }
+    }
+
+    /// Whether a request with this id was written and answered.
+    pub(super) fn is_answered(&self, id: u64) -> bool {
+        self.asked.get(&id).is_some_and(|asked| asked.answered)
+    }
+
+    /// Whether nothing more is to be said about a request: it is answered or cancelled.
+    pub(super) fn is_over(&self, id: u64) -> bool {
+        let asked = self.asked.get(&id);
+        asked.is_some_and(|asked| asked.answered || asked.cancelled)
     }
 
     /// Whether a request with this id was written and is not answered.

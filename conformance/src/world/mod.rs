@@ -5,10 +5,13 @@
 //! is judged at the border before it takes effect, so that an invariant holds there and not in some
 //! test: a broken one stops the World, and [`World::verdict`] gives it with everything that led to it.
 
+mod asked;
 mod border;
 mod breach;
 mod choice;
 mod conversation;
+mod duties;
+mod held;
 mod journal;
 mod ledger;
 mod process;
@@ -21,10 +24,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::Hasher;
 
 use mcp_fake_server::Script;
+use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{
-    Client, Config, Duration, Ended, Identity, Instant, LinkId, News, Operation, OperationId,
-    Request,
+    Client, Config, Continuation, Duration, Ended, Identity, Instant, LinkId, News, Operation,
+    OperationId, Request,
 };
 
 pub use breach::{Breach, Rule};
@@ -78,6 +82,14 @@ pub struct World {
     sent: BTreeMap<LinkId, Vec<u8>>,
     journal: Journal,
     news: VecDeque<News>,
+    /// What operations ended with because they needed input.
+    continuations: Vec<Continuation>,
+    /// Whether anything came of the last fact.
+    acted: bool,
+    /// How often the client has been drained.
+    settled: u8,
+    /// Turns since time last passed.
+    still: u32,
     /// Kept only where it is asked for: it costs more than the client itself.
     fingerprint: Option<DefaultHasher>,
     breach: Option<Box<Breach>>,
@@ -88,7 +100,7 @@ impl World {
     /// one cannot be spawned.
     #[must_use]
     pub fn new(config: Config, identity: Identity, scripts: Vec<(String, Script)>) -> Self {
-        let border = Border::new(&config.peers);
+        let border = Border::new(&config.peers, identity.log_level().is_some());
         let names: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
         let path = |name: &str| (name == "PATH").then(|| "/bin".to_owned());
         let pinned = config.pin(&mut { path }, &mut |file| Some(file.to_owned()));
@@ -115,6 +127,10 @@ impl World {
             sent: BTreeMap::new(),
             journal: Journal::new(names),
             news: VecDeque::new(),
+            continuations: Vec::new(),
+            acted: false,
+            settled: 0,
+            still: 0,
             fingerprint: None,
             breach: None,
         }
@@ -227,7 +243,13 @@ impl World {
     /// Those of [`Client::submit`].
     pub fn submit(&mut self, mut operation: Operation) -> Result<OperationId, mcp_proto::Error> {
         self.stamps += 1;
-        let stamp = self.stamps;
+        let mut stamp = self.stamps;
+        let mut resumes = false;
+        if let Request::Resume { continuation, .. } = &operation.request {
+            // It goes on under the stamp that it had.
+            stamp = stamp_of(continuation).unwrap_or(stamp);
+            resumes = true;
+        }
         if self.stamped && operation.options.meta.is_none() {
             let meta = format!(r#"{{"{}":{stamp}}}"#, conversation::STAMP);
             operation.options.meta = Json::parse(&meta).ok();
@@ -242,7 +264,7 @@ impl World {
             }
             Err(error) => {
                 self.note(format!("refused: {error}"));
-                let judged = self.border.on_refused(stamp);
+                let judged = self.border.on_refused(stamp, resumes);
                 self.judge(judged);
             }
         }
@@ -265,9 +287,43 @@ impl World {
     /// Ends a listening operation.
     pub fn finish(&mut self, operation: OperationId) {
         self.note(format!("finish {operation}"));
+        self.border.on_finish(operation);
         self.client.finish(operation, self.now);
         self.told = self.told.max(self.now);
         self.settle();
+    }
+
+    /// Answers what the application is asked about an operation.
+    ///
+    /// # Errors
+    /// Those of [`Client::answer`].
+    pub fn answer(
+        &mut self,
+        operation: OperationId,
+        responses: &InputResponses,
+    ) -> Result<(), mcp_proto::Error> {
+        let answered = self.client.answer(operation, responses, self.now);
+        self.told = self.told.max(self.now);
+        let how = if answered.is_ok() { "" } else { ", refused" };
+        self.note(format!(
+            "answer {operation} {}{how}",
+            responses.to_json().as_str()
+        ));
+        let judged = self.border.on_answered(operation, responses, &answered);
+        self.judge(judged);
+        self.settle();
+        answered
+    }
+
+    /// What the application is asked, oldest operation first.
+    pub fn asked(&self) -> impl DoubleEndedIterator<Item = (OperationId, &InputRequired)> {
+        self.border.asked()
+    }
+
+    /// What operations ended with because they needed input, oldest first.
+    #[must_use]
+    pub fn continuations(&self) -> &[Continuation] {
+        &self.continuations
     }
 
     /// Does something to the process of a peer, if there is one.
@@ -440,6 +496,13 @@ impl Drop for World {
     }
 }
 
+/// The stamp of the operation that a continuation goes on with.
+fn stamp_of(continuation: &Continuation) -> Option<u64> {
+    let meta = continuation.request().meta()?.to_text();
+    let meta: serde_json::Value = serde_json::from_str(&meta).ok()?;
+    meta[conversation::STAMP].as_u64()
+}
+
 fn request_name(operation: &Operation) -> String {
     let name = match &operation.request {
         Request::ListTools => "tools/list".into(),
@@ -453,6 +516,7 @@ fn request_name(operation: &Operation) -> String {
         Request::ReadResource { uri } => format!("read {uri}"),
         Request::GetPrompt { name, .. } => format!("prompt {name}"),
         Request::Complete { argument, .. } => format!("complete {argument}"),
+        Request::Resume { .. } => "resume".into(),
         Request::Listen => "listen".into(),
         Request::Settle => "settle".into(),
         other => format!("{other:?}"),

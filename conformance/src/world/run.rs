@@ -2,12 +2,15 @@
 
 use std::hash::Hash as _;
 
-use mcp_proto::{Action, Duration, Event, Exit, Instant, LinkId, News, PeerId};
+use mcp_proto::{Action, Duration, Event, Exit, Instant, LinkId, News, Outcome, PeerId};
 
 use super::breach::Rule;
 use super::journal::Way;
 use super::process::{Chunk, Control, LANES, Lane, Process};
 use super::{Choice, Splits, World, millis, pick, show_news};
+
+/// More turns than anything generated takes without time passing.
+const STILL_MAX: u32 = 200_000;
 
 impl World {
     /// Lets one thing happen: something arrives, or else time passes to the next moment at which
@@ -23,6 +26,12 @@ impl World {
                 let held = lane == Lane::Stdout && !readable;
                 (process.is_ready(lane) && !held).then_some((*link, lane))
             }));
+        }
+        self.still += 1;
+        if self.still > STILL_MAX {
+            let detail = format!("{STILL_MAX} turns at {}", self.now);
+            self.judge(Err((Rule::Timer, detail)));
+            return false;
         }
         let ledger = usize::from(self.ledger.is_ready());
         let count = u32::try_from(ready.len() + ledger).unwrap_or(u32::MAX);
@@ -118,6 +127,7 @@ impl World {
         let Some(due) = self.due() else {
             return false;
         };
+        self.still = if due > self.now { 0 } else { self.still };
         self.now = self.now.max(due);
         if self.one_in(8) {
             let late = self.choose(2_000);
@@ -132,6 +142,8 @@ impl World {
             .is_some_and(|due| due <= self.now)
         {
             self.tell(None, Event::TimePassed, "time");
+            let judged = self.border.on_wake(self.acted);
+            self.judge(judged);
             let stuck = self.client.poll_timeout().filter(|due| *due <= self.told);
             if let Some(due) = stuck.filter(|_| self.breach.is_none()) {
                 let detail = format!("still due at {due} after the time {}", self.told);
@@ -224,6 +236,9 @@ impl World {
         };
         self.journal
             .add_lines(self.now, link, Way::ToClient, &bytes);
+        if self.schedule.is_none() {
+            self.border.on_read(link, bytes.len());
+        }
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let size = self.size_of_read(rest.len());
@@ -231,8 +246,11 @@ impl World {
             rest = tail;
             self.tell(Some(link), Event::LinkData { link, bytes: head }, "");
             let stays = self.links.contains_key(&link);
-            // Something else may come between two reads of one write.
-            if stays && !rest.is_empty() && self.one_in(4) {
+            // Something else may come between two reads of one write, and so it does when the client wants
+            // no more of it now. Without a schedule a write arrives as a whole, however it is cut: where the
+            // client stops reading would depend on that.
+            let held = self.schedule.is_some() && !self.client.wants_read(link);
+            if stays && !rest.is_empty() && (held || self.one_in(4)) {
                 let kept = Chunk::Bytes(rest.to_vec());
                 if let Some(process) = self.links.get_mut(&link) {
                     process.stdout.push_front(kept);
@@ -283,6 +301,7 @@ impl World {
         self.told = self.told.max(at);
         self.border.on_fact(&event, self.told);
         self.client.handle(event, at);
+        self.acted = false;
         self.settle();
     }
 
@@ -292,6 +311,7 @@ impl World {
             let Some(action) = self.client.poll_action() else {
                 break;
             };
+            self.acted = true;
             self.record(&action);
             let mut judged = self.border.on_action(&action, self.told);
             judged = judged.and_then(|()| self.judge_ledger(&action));
@@ -303,6 +323,14 @@ impl World {
         if self.breach.is_none() {
             let judged = self.border.check_timers(self.client.poll_timeout());
             self.judge(judged);
+            let judged = self.border.check_owed();
+            self.judge(judged);
+            // Counting takes longer than a read of some bytes does.
+            self.settled = self.settled.wrapping_add(1);
+            if self.acted || self.settled.is_multiple_of(8) {
+                let judged = self.border.check_buffers(&self.client);
+                self.judge(judged);
+            }
         }
     }
 
@@ -380,7 +408,14 @@ impl World {
             }
             Action::ReadLedger { .. } => self.ledger.perform_read(),
             Action::AppendLedger { line, .. } => self.ledger.perform_append(&line),
-            Action::Deliver(news) => self.news.push_back(news),
+            Action::Deliver(news) => {
+                if let News::Ended(ended) = &news
+                    && let Outcome::InputRequired(pending) = &ended.outcome
+                {
+                    self.continuations.push(pending.continuation.clone());
+                }
+                self.news.push_back(news);
+            }
             _ => {}
         }
     }

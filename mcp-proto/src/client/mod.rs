@@ -381,6 +381,14 @@ impl Client {
         self.peers.iter().map(Peer::diagnosis).collect()
     }
 
+    /// How many bytes are held of what came and of what waits to leave, all peers together; see
+    /// [`Peer::buffered_bytes`]. A diagnostic: counting looks at everything.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> usize {
+        let peers = self.peers.iter().map(|peer| peer.buffered_bytes().total());
+        peers.fold(self.unread.buffered_bytes(), usize::saturating_add)
+    }
+
     /// The configured name of a peer.
     #[must_use]
     pub fn peer_name(&self, peer: PeerId) -> Option<&str> {

@@ -5,6 +5,7 @@
 
 mod active;
 mod answers;
+mod buffered;
 mod connect;
 mod deadlines;
 mod diagnosis;
@@ -49,6 +50,8 @@ use crate::types::{DiscoverResult, Tool};
 use crate::unread::Unread;
 use crate::violation::Fault;
 
+pub use buffered::BufferedBytes;
+pub(crate) use buffered::notification_bytes;
 pub use diagnosis::{Counters, Diagnosis};
 pub use identity::Identity;
 pub use pinning::QuarantinedTool;

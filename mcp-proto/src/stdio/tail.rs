@@ -34,6 +34,11 @@ impl Tail {
         self.bytes.extend_from_slice(newest);
     }
 
+    /// How much is held.
+    pub(crate) const fn buffered_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The tail as lines fit for a terminal: control characters are escaped, whole lines preferred.
     pub(crate) fn lines(&self) -> Vec<String> {
         let start = self.bytes.len().saturating_sub(self.limit_bytes);

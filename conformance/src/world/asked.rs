@@ -1,0 +1,119 @@
+//! Operations for which the application is asked for input (R30): questions and answers.
+
+use mcp_proto::types::{InputRequired, InputResponses};
+use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome};
+
+use super::border::{Border, OperationRecord};
+use super::breach::{Broken, Rule};
+
+impl Border {
+    /// The application is asked for input.
+    pub(super) fn on_asked(
+        &mut self,
+        operation: OperationId,
+        input: &InputRequired,
+    ) -> Result<(), Broken> {
+        let wrong = |how: &str| Err((Rule::Asked, format!("{operation} {how}")));
+        let Some(record) = self.operations.get_mut(&operation) else {
+            return wrong("was never accepted");
+        };
+        if record.ended || !record.interactive {
+            return wrong("has ended, or is not interactive");
+        }
+        if record.asked.is_some() {
+            return wrong("is asked about already");
+        }
+        if self.stamps && !self.written.contains_key(&record.stamp) {
+            return wrong("was not sent yet");
+        }
+        record.asked = Some(input.clone());
+        Ok(())
+    }
+
+    /// The application has answered, and was told whether that counts.
+    pub(super) fn on_answered(
+        &mut self,
+        operation: OperationId,
+        responses: &InputResponses,
+        answered: &Result<(), Error>,
+    ) -> Result<(), Broken> {
+        let record = self.operations.get_mut(&operation);
+        let asked = record.and_then(|record| record.asked.take());
+        let wrong = |how: &str| Err((Rule::Asked, format!("{operation}: {how}")));
+        match (answered, &asked) {
+            (Ok(()), None) => wrong("nothing was asked, and the answer was taken"),
+            (Ok(()), Some(input)) => {
+                let unanswered = input.requests.iter();
+                match unanswered
+                    .into_iter()
+                    .find(|asked| responses.get(&asked.key).is_none())
+                {
+                    Some(missing) => wrong(&format!("{} was not answered", missing.key)),
+                    None => Ok(()),
+                }
+            }
+            (Err(error), _) if error.kind() != ErrorKind::Usage => {
+                wrong(&format!("refused as {error}"))
+            }
+            (Err(error), Some(input)) if fits(input, responses) => {
+                wrong(&format!("a good answer was refused: {error}"))
+            }
+            (Err(_), _) => {
+                // The question stays open.
+                if let Some(record) = self.operations.get_mut(&operation) {
+                    record.asked = asked;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The application will not answer.
+    pub(super) fn on_finish(&mut self, operation: OperationId) {
+        if let Some(record) = self.operations.get_mut(&operation) {
+            record.finished |= record.asked.is_some();
+        }
+    }
+
+    /// The operations for which the application is being asked.
+    pub(super) fn asked(&self) -> impl DoubleEndedIterator<Item = (OperationId, &InputRequired)> {
+        let open = self.operations.iter().filter(|(_, record)| !record.ended);
+        open.filter_map(|(operation, record)| Some((*operation, record.asked.as_ref()?)))
+    }
+}
+
+/// The end of an operation has to do with what it was asked.
+pub(super) fn judge_end(record: &OperationRecord, ended: &Ended) -> Result<(), Broken> {
+    let operation = ended.operation;
+    match &ended.outcome {
+        Outcome::InputRequired(_) if record.interactive && !record.finished => {
+            let detail = format!("{operation} is interactive, and ends with a question");
+            Err((Rule::Asked, detail))
+        }
+        Outcome::Failed(error) if error.kind() == ErrorKind::Timeout && record.asked.is_some() => {
+            let detail = format!("{operation} timed out while the application was asked");
+            Err((Rule::Asked, detail))
+        }
+        Outcome::Complete(_) if record.asked.is_some() => {
+            let detail = format!("{operation} completed while the application was asked");
+            Err((Rule::Asked, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether nobody can doubt that these answer that.
+fn fits(input: &InputRequired, responses: &InputResponses) -> bool {
+    let declined = |key: &str| {
+        let response = responses
+            .get(key)
+            .map(|response| response.as_json().as_str());
+        response == Some(r#"{"action":"decline"}"#)
+    };
+    let is_form = |method| method == mcp_proto::types::InputMethod::Elicitation;
+    responses.keys().count() == input.requests.len()
+        && input
+            .requests
+            .iter()
+            .all(|asked| is_form(asked.method) && declined(&asked.key))
+}
