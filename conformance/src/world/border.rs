@@ -207,15 +207,13 @@ impl Border {
             | Event::LinkExited { link, .. } => *link,
             _ => return,
         };
+        if let Event::LinkData { bytes, .. } = fact {
+            self.on_read(link, bytes.len());
+        }
         let peer = self.peers.get_mut(link.peer.index());
         let (Some(record), Some(peer)) = (self.links.get_mut(&link), peer) else {
             return;
         };
-        if let (Event::LinkData { bytes, .. }, Some(bounds)) =
-            (fact, self.bounds.get_mut(link.peer.index()))
-        {
-            bounds.on_read(bytes.len());
-        }
         let listening = matches!(record.life, Life::Opening | Life::Open | Life::Signed(_));
         match fact {
             Event::LinkOpened { .. } if record.life == Life::Opening => record.life = Life::Open,

@@ -1,7 +1,7 @@
 //! What the client holds, and how often it wakes up for nothing: both are bounded (R1, R41).
 
 use mcp_proto::peer::BufferedBytes;
-use mcp_proto::{Client, Limits};
+use mcp_proto::{Client, Limits, LinkId};
 
 use super::border::{Border, Life};
 use super::breach::{Broken, Rule};
@@ -30,10 +30,6 @@ impl Bounds {
         }
     }
 
-    pub(super) fn on_read(&mut self, bytes: usize) {
-        self.longest_read = self.longest_read.max(bytes);
-    }
-
     /// What one listening operation may keep. The limits end the reading, so the last read comes on top.
     const fn unread(&self) -> usize {
         let Limits {
@@ -58,6 +54,13 @@ impl Bounds {
 }
 
 impl Border {
+    /// So much reaches the client without a chance to stop reading.
+    pub(super) fn on_read(&mut self, link: LinkId, bytes: usize) {
+        if let Some(bounds) = self.bounds.get_mut(link.peer.index()) {
+            bounds.longest_read = bounds.longest_read.max(bytes);
+        }
+    }
+
     /// Judges what the client holds, whenever it has been drained.
     pub(super) fn check_buffers(&self, client: &Client) -> Result<(), Broken> {
         let (listening, ended) = self.listeners();

@@ -225,6 +225,9 @@ impl World {
         };
         self.journal
             .add_lines(self.now, link, Way::ToClient, &bytes);
+        if self.schedule.is_none() {
+            self.border.on_read(link, bytes.len());
+        }
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let size = self.size_of_read(rest.len());
@@ -233,8 +236,10 @@ impl World {
             self.tell(Some(link), Event::LinkData { link, bytes: head }, "");
             let stays = self.links.contains_key(&link);
             // Something else may come between two reads of one write, and so it does when the client wants
-            // no more of it now.
-            if stays && !rest.is_empty() && (!self.client.wants_read(link) || self.one_in(4)) {
+            // no more of it now. Without a schedule a write arrives as a whole, however it is cut: where the
+            // client stops reading would depend on that.
+            let held = self.schedule.is_some() && !self.client.wants_read(link);
+            if stays && !rest.is_empty() && (held || self.one_in(4)) {
                 let kept = Chunk::Bytes(rest.to_vec());
                 if let Some(process) = self.links.get_mut(&link) {
                     process.stdout.push_front(kept);
