@@ -6,3 +6,4 @@ source .ci/lib.sh
 
 cargo fmt --all --check
 cargo fmt --manifest-path .ci/no-std-guard/Cargo.toml --check
+cargo fmt --manifest-path conformance/fuzz/Cargo.toml --check

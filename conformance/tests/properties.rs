@@ -10,8 +10,8 @@ use conformance::strategies::{self, LINE_BYTES};
 use conformance::world::{Bytes, World, millis};
 use mcp_proto::wire::Json;
 use mcp_proto::{
-    Client, Config, Event, Identity, Instant, LinkId, Operation, Options, PeerConfig, PeerId,
-    Request,
+    Client, Config, Event, Identity, Instant, LinkId, Operation, Options, Outcome, PeerConfig,
+    PeerId, Request,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config as Runner;
@@ -174,4 +174,29 @@ fn reading_stops_while_notifications_wait() {
     let waiting = world.client.take_notifications(listen);
     assert_eq!(waiting.len(), 2);
     assert!(waiting[0].params.as_ref().unwrap().as_str().contains("x:3"));
+}
+
+/// R2, R42: a peer whose notifications nobody takes holds up nobody but itself.
+#[test]
+fn a_flooded_peer_holds_up_only_itself() {
+    let flood = r#"{"steps":[{"on":"subscriptions/listen"},
+      {"loop":{"every_ms":10,"emit":"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\"params\":{\"uri\":\"x:$N\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$SUBID}}}"}}]}"#;
+    let peers = ["a", "b"].map(|name| {
+        let mut peer = PeerConfig::stdio(name, name, Vec::<String>::new());
+        peer.limits.notifications = 2;
+        peer
+    });
+    let scripts = vec![
+        ("a".into(), Script::from_json(flood).unwrap()),
+        ("b".into(), Script::modern()),
+    ];
+    let mut world = World::new(Config::new(peers.into()), Identity::default(), scripts);
+    world.connect();
+    let listen = world.submit(Operation::listen(Some("a"))).unwrap();
+    world.run_for(millis(1_000));
+    let echo = Operation::call("echo", Json::parse(r#"{"text":"x"}"#).ok()).on("b");
+    let ended = world.run(echo).unwrap();
+    assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+    assert_eq!(world.now(), Instant::ZERO + millis(1_000));
+    assert_eq!(world.client.take_notifications(listen).len(), 2);
 }

@@ -1,5 +1,6 @@
 //! Operations for which the application is asked for input (R30): questions and answers.
 
+use mcp_proto::error::Cause;
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome};
 
@@ -90,7 +91,7 @@ pub(super) fn judge_end(record: &OperationRecord, ended: &Ended) -> Result<(), B
             let detail = format!("{operation} is interactive, and ends with a question");
             Err((Rule::Asked, detail))
         }
-        Outcome::Failed(error) if error.kind() == ErrorKind::Timeout && record.asked.is_some() => {
+        Outcome::Failed(error) if is_own_deadline(&error.cause) && record.asked.is_some() => {
             let detail = format!("{operation} timed out while the application was asked");
             Err((Rule::Asked, detail))
         }
@@ -99,6 +100,15 @@ pub(super) fn judge_end(record: &OperationRecord, ended: &Ended) -> Result<(), B
             Err((Rule::Asked, detail))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a deadline of the operation has passed, and not one of a peer that is being found out about.
+fn is_own_deadline(cause: &Cause) -> bool {
+    let askers = ["tools/call", "prompts/get", "resources/read"];
+    match cause {
+        Cause::Timeout { awaited, .. } => askers.iter().any(|asker| awaited.ends_with(asker)),
+        _ => false,
     }
 }
 
