@@ -419,6 +419,11 @@ impl Border {
         }
         let written = self.written.get(&stamp);
         let called = written.is_some_and(|methods| methods.iter().any(|sent| sent == "tools/call"));
+        // One that was refused may be sent again, and come to nothing before that.
+        let refused = self.calls.get(&stamp).is_some_and(|(link, id)| {
+            let link = self.links.get(link);
+            link.is_some_and(|link| link.conversation.is_refused(*id))
+        });
         let (rule, verdict) = match &ended.outcome {
             Outcome::Complete(Reply::Stream(result)) if result.cancelled => return Ok(()),
             Outcome::Complete(_) | Outcome::InputRequired(_) => (Rule::Unasked, Ran::Maybe),
@@ -426,7 +431,7 @@ impl Border {
             Outcome::Failed(error) if error.kind() == ErrorKind::Rpc => return Ok(()),
             Outcome::Failed(error) => (Rule::Verdict, error.ran),
         };
-        if called == (verdict == Ran::Maybe) {
+        if called == (verdict == Ran::Maybe) || (refused && verdict == Ran::No) {
             return Ok(());
         }
         let outcome = super::transcript::outcome(&ended.outcome);

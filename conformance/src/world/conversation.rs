@@ -45,6 +45,8 @@ impl PeerRecord {
 struct Asked {
     method: String,
     answered: bool,
+    /// It was answered with an error that says that it was not carried out.
+    refused: bool,
     /// Answered while nothing waited to be written: no cancellation can be on its way.
     settled: bool,
     cancelled: bool,
@@ -162,6 +164,7 @@ impl Conversation {
         let asked = Asked {
             method: method.into(),
             answered: false,
+            refused: false,
             settled: false,
             cancelled: false,
         };
@@ -312,6 +315,7 @@ impl Conversation {
         asked.settled |= !self.blocked && !two_ids;
         let (result, code) = (message.get("result"), message.get("error"));
         let code = code.and_then(|error| error["code"].as_i64());
+        asked.refused = matches!(code, Some(-32700 | -32601 | -32600 | -32022..=-32020));
         match (asked.method.as_str(), result, code) {
             ("server/discover", Some(result), None) if is_discovery(result) => {
                 self.discovered = true;
@@ -336,6 +340,11 @@ impl Conversation {
     /// Whether a request with this id was written and answered.
     pub(super) fn is_answered(&self, id: u64) -> bool {
         self.asked.get(&id).is_some_and(|asked| asked.answered)
+    }
+
+    /// Whether the server said that it did not carry a request out.
+    pub(super) fn is_refused(&self, id: u64) -> bool {
+        self.asked.get(&id).is_some_and(|asked| asked.refused)
     }
 
     /// Whether nothing more is to be said about a request: it is answered or cancelled.
