@@ -3,7 +3,8 @@
 # clock, without tests and binaries. What grows beyond that is policy and belongs into the core.
 #
 # Counted apart, with a limit of its own, is the public face: lib.rs, client.rs and operation.rs hold the
-# handles, whose methods hand one operation each to the core and nothing else. `elsewhere.rs` of the
+# handles, whose methods hand one operation each to the core and nothing else: it grows with what the core
+# offers, and not with what a driver decides. `elsewhere.rs` of the
 # blocking driver counts with neither: it says in the place of every function that the platform is not
 # supported, and performs nothing.
 set -euo pipefail
@@ -11,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
 limit=600
-face_limit=320
+face_limit=450
 fat=
 for driver in mcp-driver-tokio mcp-driver-blocking; do
     code=$(code_of "$driver/src" | sed "\\#^$driver/src/\(bin/\|elsewhere\.rs:\)#d")

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -27,7 +27,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use async_io::{Async, Timer};
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_proto::config::SpawnPlan;
+use mcp_proto::config::{SpawnPlan, Templated};
+use mcp_proto::cost::LedgerLine;
 use mcp_proto::{
     Action, Client, Config, Ended, Error, Event, Exit, Identity, Instant, IoFailure, LinkId,
     LinkTarget, News, Notification, Operation, OperationId, ProgressUpdate,
@@ -58,6 +59,7 @@ pub(crate) fn start(
         chunk: vec![0; CHUNK_BYTES],
         ended: BTreeMap::new(),
         progress: BTreeMap::new(),
+        books: Arc::default(),
         driver: None,
         waiting: Vec::new(),
         abandoned: false,
@@ -160,6 +162,8 @@ pub(crate) struct State {
     /// Operations whose end was not fetched, with their ends once they have come.
     ended: BTreeMap<OperationId, Option<Ended>>,
     progress: BTreeMap<OperationId, Vec<ProgressUpdate>>,
+    /// What came of jobs with the ledger's file, and whom to wake then.
+    books: Arc<Mutex<Books>>,
     driver: Option<Waker>,
     waiting: Vec<Waker>,
     abandoned: bool,
@@ -173,7 +177,7 @@ impl State {
             return Poll::Ready(());
         }
         self.driver = Some(cx.waker().clone());
-        if self.move_bytes(cx) | self.keep_time(cx) {
+        if self.move_bytes(cx) | self.keep_time(cx) | self.read_books(cx) {
             // Another round, but not at once: others want the lock and the thread as well.
             cx.waker().wake_by_ref();
         }
@@ -194,10 +198,49 @@ impl State {
                 Action::CloseInput { link } => self.with(link, Link::close_input),
                 Action::Terminate { link, force } => self.with(link, |link| link.terminate(force)),
                 Action::Release { link } => drop(self.links.remove(&link)),
+                Action::ReadLedger { path } => self.keep_books(move || read_ledger(&path)),
+                Action::AppendLedger { path, line } => {
+                    self.keep_books(move || append_ledger(&path, &line));
+                }
                 Action::Deliver(news) => self.deliver(news),
                 _ => {} // A later version's wish: it is as if it failed.
             }
         }
+    }
+
+    /// Does something with the ledger's file on a thread of its own, and wakes the driver for what came of
+    /// it.
+    fn keep_books(&self, job: impl FnOnce() -> io::Result<Booked> + Send + 'static) {
+        let books = Arc::clone(&self.books);
+        std::thread::spawn(move || {
+            let done = job();
+            let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
+            books.0.push(done);
+            books.1.take().into_iter().for_each(Waker::wake);
+        });
+    }
+
+    /// Reports what came of it; whether anything did.
+    fn read_books(&mut self, cx: &Context<'_>) -> bool {
+        let now = self.now();
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        books.1 = Some(cx.waker().clone());
+        let facts = std::mem::take(&mut books.0);
+        drop(books);
+        for fact in &facts {
+            match fact {
+                Ok(Booked::Read(bytes)) => {
+                    self.core.handle(Event::LedgerRead { bytes }, now);
+                    self.core.handle(Event::LedgerEnded, now);
+                }
+                Ok(Booked::Appended) => self.core.handle(Event::LedgerAppended, now),
+                Err(error) => {
+                    let failure = IoFailure::from(error);
+                    self.core.handle(Event::LedgerFailed { failure }, now);
+                }
+            }
+        }
+        !facts.is_empty()
     }
 
     fn with(&mut self, link: LinkId, act: impl FnOnce(&mut Link)) {
@@ -404,6 +447,29 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.terminate(true);
     }
+}
+
+/// What came of jobs with the ledger's file, and whom to wake for that.
+type Books = (Vec<io::Result<Booked>>, Option<Waker>);
+
+/// What was done with the ledger's file.
+enum Booked {
+    Read(Vec<u8>),
+    Appended,
+}
+
+fn read_ledger(path: &Templated) -> io::Result<Booked> {
+    std::fs::read(path.value()).map(Booked::Read)
+}
+
+fn append_ledger(path: &Templated, line: &LedgerLine) -> io::Result<Booked> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.append(true).create(true).open(path.value())?;
+    file.write_all(&line.bytes)?;
+    if line.sync {
+        file.sync_data()?;
+    }
+    Ok(Booked::Appended)
 }
 
 /// Reads what is there. After the end, ready once with 0, there is nothing to read from any more.

@@ -350,3 +350,48 @@ fn a_missing_program_fails_its_peer_alone() {
     assert_eq!(failure(&world), ErrorKind::SpawnRefused);
     close(world);
 }
+
+/// R15: a late answer that proves nothing disturbs nothing, and is counted.
+#[test]
+fn late_nonsense_during_the_handshake_is_counted() {
+    let steps = r#"[{"on":"server/discover","as":"p"},{"on":"initialize"},
+        "{\"jsonrpc\":\"2.0\",\"id\":$ID(p),\"error\":{\"code\":-32601,\"message\":\"late\"}}",
+        "«GOOD_INIT»"]"#;
+    let mut world = probe(allowed("srv"), steps);
+    settle(&mut world);
+    assert_eq!(era(&world), Some(Era::Legacy));
+    assert_eq!(counters(&world).late_answers, 1);
+    close(world);
+}
+
+/// R12, R61: a version error without a list of versions is a violation, and degrades.
+#[test]
+fn a_version_error_without_versions_degrades() {
+    let steps = r#"[{"on":"server/discover"},
+        "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":-32022,\"message\":\"no\"}}"]"#;
+    let mut world = probe(allowed("srv"), steps);
+    settle(&mut world);
+    assert_eq!(failure(&world), ErrorKind::SchemaViolation);
+    let malformed = mcp_proto::Violation::MalformedError;
+    assert_eq!(degraded(&world), Some(malformed));
+    assert_eq!(counters(&world).violations, 1);
+    assert!(!close(world).sent_to("srv").contains("initialize"));
+}
+
+/// R18: what is to be raised is the field that holds the deadline that has passed.
+#[test]
+fn the_advice_about_a_late_handshake_names_the_field_that_cuts_it_short() {
+    for (timeout, field) in [
+        (Duration::from_secs(2), "timeoutMs (2000 ms)"),
+        (Duration::from_secs(60), "probeTimeoutMs (10000 ms)"),
+    ] {
+        let mut peer = allowed("srv");
+        peer.timeout = timeout;
+        let mut world = probe(peer, r#"[{"on":"server/discover"},{"hang":true}]"#);
+        settle(&mut world);
+        let report = world.client.peers().next().unwrap().report();
+        let remedy = report.failure.unwrap().remedy;
+        assert!(remedy.contains(&format!("aise {field}")), "{remedy}");
+        close(world);
+    }
+}

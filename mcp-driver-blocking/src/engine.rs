@@ -18,6 +18,7 @@ use mcp_proto::{
     Operation, OperationId,
 };
 
+use crate::ledger::{Job, Ledger};
 use crate::sys::{self, Fd, Link, Pair, Waker};
 
 /// In whose name those wait who wait for the client itself; the core numbers its operations from 1.
@@ -74,6 +75,7 @@ pub(crate) struct State {
     streams: BTreeMap<String, Pair>,
     waker: Arc<Waker>,
     exits: (Sender<LinkExit>, Receiver<LinkExit>),
+    ledger: Ledger,
     buffer: Vec<u8>,
     lead: Lead,
 }
@@ -126,6 +128,7 @@ impl Owner {
             streams,
             waker: Arc::clone(&waker),
             exits: mpsc::channel(),
+            ledger: Ledger::new(),
             buffer: vec![0; READ_BYTES],
             lead: Lead::default(),
         };
@@ -279,6 +282,9 @@ impl Shared {
             while let Ok((link, exit)) = state.exits.1.try_recv() {
                 state.report(Event::LinkExited { link, exit });
             }
+            while let Some(fact) = state.ledger.take() {
+                state.report(fact.event());
+            }
         }
         let due = state.core.poll_timeout();
         if due.is_some_and(|due| due <= state.now) {
@@ -371,6 +377,10 @@ impl State {
                 Action::Release { link } => {
                     self.links.remove(&link);
                     self.disturb();
+                }
+                Action::ReadLedger { path } => self.ledger.perform(Job::Read(path), &self.waker),
+                Action::AppendLedger { path, line } => {
+                    self.ledger.perform(Job::Append(path, line), &self.waker);
                 }
                 Action::Deliver(news) => {
                     let waiter = self.inbox.deliver(news);

@@ -33,6 +33,7 @@
 
 mod client;
 mod engine;
+mod ledger;
 mod operation;
 #[cfg(not(unix))]
 #[path = "elsewhere.rs"]
@@ -46,8 +47,9 @@ mod tests;
 
 pub use client::{Client, ClientBuilder};
 pub use mcp_proto::{
-    Answer, CallOutcome, Config, Diagnosis, Ended, Error, ErrorKind, Identity, Listed,
-    Notification, Operation, OperationId, Options, Outcome, PendingInput, ProgressUpdate, Reply,
-    Report, Request, ToolCall, continuation, error, types, wire::Json,
+    Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, ErrorKind,
+    Identity, Listed, MetricsSnapshot, Notification, Operation, OperationId, Options, Outcome,
+    PendingInput, ProgressUpdate, QuarantinedTool, Reply, Report, Request, ToolCall, continuation,
+    cost, error, types, wire::Json,
 };
 pub use operation::{Listener, Pending};

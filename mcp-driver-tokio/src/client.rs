@@ -14,8 +14,8 @@ use mcp_proto::types::{
     ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use mcp_proto::{
-    Answer, CallOutcome, Config, Diagnosis, Ended, Error, Identity, Instant, Listed, Operation,
-    OperationId, Report,
+    Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, Identity, Instant,
+    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -94,6 +94,46 @@ impl Client {
     #[must_use]
     pub fn diagnoses(&self) -> Vec<Diagnosis> {
         self.owner.0.look(mcp_proto::Client::diagnoses)
+    }
+
+    /// What was counted and measured of each server, since the client began.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.owner.0.look(mcp_proto::Client::metrics)
+    }
+
+    /// The servers that broke the protocol, sorted by name, each with what it did first.
+    #[must_use]
+    pub fn degraded_servers(&self) -> Vec<DegradedServer> {
+        self.owner.0.look(mcp_proto::Client::degraded_servers)
+    }
+
+    /// What calls cost so far: by server, and by whatever else the ledger sums up.
+    #[must_use]
+    pub fn costs(&self) -> Costs {
+        self.owner.0.look(|core| core.costs().clone())
+    }
+
+    /// The tools that are neither offered nor called until they are accepted: of servers with `pinTools`,
+    /// those that are new since the first listing, or another one by now.
+    #[must_use]
+    pub fn quarantined_tools(&self) -> Vec<QuarantinedTool> {
+        self.owner.0.look(mcp_proto::Client::quarantined_tools)
+    }
+
+    /// Accepts quarantined tools of a server as they are now, by the server's own names, or all of them; what
+    /// was accepted comes back.
+    ///
+    /// # Errors
+    /// There is no such server, or a tool of some name is not quarantined; none was accepted then.
+    pub fn accept_tools(
+        &self,
+        peer: &str,
+        names: Option<&[&str]>,
+    ) -> Result<Vec<QuarantinedTool>, Error> {
+        self.owner
+            .0
+            .with(|state, _| state.core.accept_tools(peer, names))
     }
 
     /// All tools of all servers, sorted by canonical name: the one to call them by.
@@ -296,8 +336,8 @@ impl ClientBuilder {
     }
 
     /// Who answers when a server needs input: a person who is shown a form, a model, a list of directories.
-    /// The [`identity`](Self::identity) has to declare what can be answered. Deadlines stand still while
-    /// this works; cancelling ends it. `None` is no answer: the operation ends with
+    /// The [`identity`](Self::identity) has to declare what can be answered; servers of older revisions are
+    /// told of it only with this. Deadlines stand still while it works; cancelling ends it. `None` is no answer: the operation ends with
     /// [`CallOutcome::InputRequired`], as all do without this.
     ///
     /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) ask
@@ -335,7 +375,8 @@ impl ClientBuilder {
     pub fn start(self) -> Client {
         let variable = &mut |name: &str| std::env::var(name).ok();
         let pinned = self.config.pin(variable, &mut executable);
-        let core = mcp_proto::Client::new(pinned, self.identity, Instant::ZERO);
+        let identity = self.identity.answering(self.on_input.is_some());
+        let core = mcp_proto::Client::new(pinned, identity, Instant::ZERO);
         let shared = Shared::start(core, self.streams);
         Client {
             owner: Arc::new(Owner(shared)),

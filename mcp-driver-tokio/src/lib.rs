@@ -44,6 +44,7 @@
 //! process that left the group still holds them, and no zombie is left.
 
 mod client;
+mod ledger;
 mod links;
 mod operation;
 mod process;
@@ -51,8 +52,9 @@ mod shared;
 
 pub use client::{Client, ClientBuilder};
 pub use mcp_proto::{
-    Answer, CallOutcome, Config, Diagnosis, Ended, Error, ErrorKind, Identity, Listed,
-    Notification, Operation, OperationId, Options, Outcome, PendingInput, ProgressUpdate, Reply,
-    Report, Request, ToolCall, continuation, error, types, wire::Json,
+    Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, ErrorKind,
+    Identity, Listed, MetricsSnapshot, Notification, Operation, OperationId, Options, Outcome,
+    PendingInput, ProgressUpdate, QuarantinedTool, Reply, Report, Request, ToolCall, continuation,
+    cost, error, types, wire::Json,
 };
 pub use operation::{Listener, Pending};

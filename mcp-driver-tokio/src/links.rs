@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use crate::ledger;
 use crate::process::{self, Process, Started};
 
 /// Room for one read of a server's output: a full pipe on Linux.
@@ -91,6 +92,16 @@ impl Links {
     ) -> Option<Event<'static>> {
         match action {
             Action::OpenLink { link, target } => return self.open(link, target, host),
+            Action::ReadLedger { path } => {
+                let host = host.clone();
+                let read = move || ledger::read(&path, |fact| host.report(fact));
+                self.runtime.spawn_blocking(read);
+            }
+            Action::AppendLedger { path, line } => {
+                let host = host.clone();
+                let append = move || host.report(ledger::append(&path, &line));
+                self.runtime.spawn_blocking(append);
+            }
             Action::Write { link: id, bytes } => {
                 let link = self.links.get_mut(&id)?;
                 link.outgoing = Some((bytes, 0));

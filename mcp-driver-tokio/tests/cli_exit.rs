@@ -204,3 +204,36 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     place.assert_nothing_left();
 }
+
+/// R31: a call that waits for input is kept in a file by one process and taken up by another. A damaged file,
+/// one without an answer and one for a server that is configured otherwise now are refused, with one line.
+#[test]
+fn a_call_goes_on_in_another_process() {
+    let place = place("continued");
+    let file = place.path().join("ask.json");
+    let file = file.to_str().unwrap();
+    let answer = r#"name={"action":"accept","content":{"name":"Ada"}}"#;
+    let kept = place.run_both(&["call", "ask", "--save-continuation", file]);
+    assert_eq!(kept.status, 4, "{kept}");
+    let done = place.run_both(&["call", "--resume", file, "--input", answer]);
+    assert_eq!(
+        (done.status, done.stdout.as_str()),
+        (0, "Hello, Ada\n"),
+        "{done}"
+    );
+    let json = place.run_both(&["call", "--resume", file, "--input", answer, "--json"]);
+    assert_eq!(json.json()["tool"], "ask");
+
+    let refused = |arguments: &[&str], words: &str| {
+        let done = place.run_both(arguments);
+        assert_eq!(done.status, 2, "{done}");
+        assert_eq!(done.stderr.lines().count(), 1, "{done}");
+        assert!(done.stderr.contains(words), "{done}");
+    };
+    refused(&["call", "--resume", file], "the server asks for name");
+    refused(&["call"], "TOOL");
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::write(file, text.replacen("ask", "asq", 1)).unwrap();
+    refused(&["call", "--resume", file, "--input", answer], "damaged");
+    refused(&["call", "--resume", "nowhere.json"], "nowhere.json");
+}

@@ -5,8 +5,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::config::SpawnPlan;
+use crate::cost::LedgerLine;
 use crate::ids::LinkId;
 use crate::operation::News;
+use crate::secret::Templated;
 
 /// Something that the client wants done. Perform actions in the order in which they come.
 #[derive(Debug)]
@@ -46,6 +48,23 @@ pub enum Action {
     Release {
         /// Which.
         link: LinkId,
+    },
+    /// Read the ledger's file, whatever else is done meanwhile. Report what stands in it as
+    /// [`LedgerRead`](crate::Event::LedgerRead), in pieces of any size, and then
+    /// [`LedgerEnded`](crate::Event::LedgerEnded); or [`LedgerFailed`](crate::Event::LedgerFailed).
+    ReadLedger {
+        /// Its path; relative to the host's working directory.
+        path: Templated,
+    },
+    /// Append to the ledger's file, which is made if it is not there: all bytes in one write, flushed to
+    /// the disk where the line says so. Nothing waits for it, and never more than one is outstanding. Answer
+    /// with [`LedgerAppended`](crate::Event::LedgerAppended) or
+    /// [`LedgerFailed`](crate::Event::LedgerFailed).
+    AppendLedger {
+        /// Its path, as before.
+        path: Templated,
+        /// What to append.
+        line: LedgerLine,
     },
     /// Hand this to the application.
     Deliver(News),

@@ -228,6 +228,17 @@ pub enum Cause {
         /// The digest of the manifest that was consulted.
         manifest_digest: String,
     },
+    /// The tool is new or another one since the application accepted the peer's tools, and was not accepted
+    /// yet (`pinTools`, R21); a kind of "capability missing".
+    #[error(
+        "tool {tool:?} is quarantined: its descriptor was never accepted (manifest {manifest_digest})"
+    )]
+    Quarantined {
+        /// The peer's own name of the tool.
+        tool: String,
+        /// The digest of the manifest that it stands in.
+        manifest_digest: String,
+    },
     /// More than one peer has a tool of this name.
     #[error("tool name {tool:?} is ambiguous: {}", Listed(.canonical))]
     AmbiguousTool {
@@ -390,7 +401,9 @@ impl Error {
             Cause::Version { .. } => ErrorKind::Version,
             Cause::LegacyNotAllowed { .. } => ErrorKind::LegacyNotAllowed,
             Cause::NotListed { .. } | Cause::ToolNotFound { .. } => ErrorKind::ToolNotFound,
-            Cause::CapabilityMissing { .. } => ErrorKind::CapabilityMissing,
+            Cause::CapabilityMissing { .. } | Cause::Quarantined { .. } => {
+                ErrorKind::CapabilityMissing
+            }
             Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
             Cause::Unavailable { .. } | Cause::NoPeer(_) | Cause::Unsupported { .. } => {
                 ErrorKind::Unavailable
@@ -441,12 +454,16 @@ impl Error {
         matches!(self.ran, Ran::Maybe)
     }
 
-    /// Whether the tool does not exist: [`Cause::ToolNotFound`] and [`Cause::CapabilityMissing`] alike.
+    /// Whether the tool does not exist, or not yet: [`Cause::ToolNotFound`] and
+    /// [`Cause::CapabilityMissing`] with their kinds.
     #[must_use]
     pub const fn is_tool_not_found(&self) -> bool {
         matches!(
             self.cause,
-            Cause::ToolNotFound { .. } | Cause::CapabilityMissing { .. } | Cause::NotListed { .. }
+            Cause::ToolNotFound { .. }
+                | Cause::CapabilityMissing { .. }
+                | Cause::Quarantined { .. }
+                | Cause::NotListed { .. }
         )
     }
 }

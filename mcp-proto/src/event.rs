@@ -75,6 +75,20 @@ pub enum Event<'a> {
         /// How it went.
         exit: Exit,
     },
+    /// A piece of what stands in the ledger's file.
+    LedgerRead {
+        /// The bytes, as they follow each other.
+        bytes: &'a [u8],
+    },
+    /// The ledger's file is read to its end.
+    LedgerEnded,
+    /// The outstanding [`AppendLedger`](crate::Action::AppendLedger) is done.
+    LedgerAppended,
+    /// Reading the ledger or the outstanding append failed. A file that is not there has nothing in it.
+    LedgerFailed {
+        /// Why.
+        failure: IoFailure,
+    },
 }
 
 /// How a process ended.

@@ -60,7 +60,7 @@ pub mod wire;
 pub use action::{Action, LinkTarget};
 pub use answer::{Answer, CallOutcome};
 pub use catalog::Catalog;
-pub use client::Client;
+pub use client::{Client, Costs, DegradedServer};
 pub use config::{Config, PeerConfig};
 pub use continuation::{Continuation, InputRounds, StreamChunk, StreamContinuation};
 pub use cost::{NanoUsd, ServerCostMeter, SpendLedger};
@@ -74,7 +74,7 @@ pub use operation::{
     Ended, Listed, LogMessage, News, Notification, Operation, Options, Outcome, PendingInput,
     ProgressUpdate, Reply, Request, ToolCall,
 };
-pub use peer::{Diagnosis, Identity, Peer};
+pub use peer::{Diagnosis, Identity, Peer, QuarantinedTool};
 pub use report::Report;
 pub use safety::RetryGate;
 pub use secret::Secret;

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::continuation::{Continuation, Source, StreamResult, StreamUpdate};
+use crate::cost::CostReading;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::safety::IdempotencyKey;
@@ -119,6 +120,9 @@ pub struct Options {
     pub ask_retry: bool,
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
     pub meta: Option<Json>,
+    /// What a call costs, instead of what the configuration says (R50): `0.25.into()` dollars, or an exact
+    /// [`NanoUsd`](crate::NanoUsd). It is recorded once, when the call has ended, unless the call provably did not run.
+    pub cost: Option<CostReading>,
     /// The application's idempotency key (R33).
     pub idempotency_key: Option<String>,
     /// Answers to the input requests of an earlier round: a JSON object from key to response. For calls,
@@ -502,6 +506,18 @@ pub enum Reply {
     },
     /// To [`Request::Settle`].
     Settled,
+}
+
+impl Reply {
+    /// Whether it is a tool's word that it ran and failed.
+    #[must_use]
+    pub fn is_tool_error(&self) -> bool {
+        match self {
+            Self::Call(result) => result.is_error,
+            Self::Stream(stream) => stream.answer.as_ref().is_some_and(|answer| answer.is_error),
+            _ => false,
+        }
+    }
 }
 
 /// A list entry with its canonical name.

@@ -61,6 +61,11 @@ impl Cause {
                  hides some of them on purpose, set \"validateCapabilities\": false for it."
                     .to_owned()
             }
+            Self::Quarantined { .. } => {
+                "Look at the tool's present descriptor, and accept it (`accept_tools`) if it is what it \
+                 should be."
+                    .to_owned()
+            }
             Self::AmbiguousTool { canonical, .. } => match canonical.as_slice() {
                 [] => "Write the tool as \"<peer>/<tool>\".".to_owned(),
                 names => format!("Write one of {} instead.", names.join(", ")),
@@ -228,6 +233,10 @@ mod tests {
                 remedy: "Use stdio.",
             },
             Cause::CapabilityMissing {
+                tool: "rm".into(),
+                manifest_digest: "4f53cda1".into()
+            },
+            Cause::Quarantined {
                 tool: "rm".into(),
                 manifest_digest: "4f53cda1".into()
             },

@@ -4,6 +4,7 @@ use mcp_proto::config::{
     Config, DEFAULT_ENV_ALLOW, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig, Secret,
     SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
 };
+use mcp_proto::cost::NanoUsd;
 use mcp_proto::negotiation::EraSetting;
 use mcp_proto::{Duration, Error, ErrorKind, Version};
 use proptest::prelude::*;
@@ -99,7 +100,10 @@ fn a_file_becomes_peers_in_its_order() {
     assert_eq!(config.harness.merge_policy, MergePolicy::PrefixOnCollision);
     assert_eq!(config.harness.task_id.as_deref(), Some("task-42"));
     assert_eq!(config.harness.run_root_hash, Some("a".repeat(64)));
-    assert_eq!(config.harness.budget_nano_usd, Some(250_000_000));
+    assert_eq!(
+        config.harness.budget,
+        Some(NanoUsd::from_nanos(250_000_000))
+    );
     assert!(config.harness.share_public_cache && !config.harness.staleness_on_error);
     assert_eq!(config.warnings, []);
 }
@@ -115,6 +119,7 @@ fn every_setting_is_read() {
            "envAllow":[],"idempotencyMetaKey":"k","checkpointMetaKey":"c","sendClientInfo":false,
            "compatCapabilitiesAlias":false,"maxLineBytes":11,"maxBodyBytes":12,"maxDepth":13,
            "maxPages":14,"maxTools":15,"maxInFlight":16,"maxInputRounds":17,
+           "costUsd":0.1,"toolCostsUsd":{"a":3e-9,"b":0},
            "restart":{"maxAttempts":0,"backoffMs":5,"backoffMaxMs":6}"#,
     );
     let mut expected = PeerConfig::new(
@@ -144,6 +149,9 @@ fn every_setting_is_read() {
     expected.limits.items = 15;
     expected.limits.in_flight = 16;
     expected.limits.input_rounds = 17;
+    let usd = NanoUsd::from_nanos;
+    expected.cost = Some(usd(100_000_000));
+    expected.tool_costs = [("b".to_owned(), usd(0)), ("a".to_owned(), usd(3))].into();
     expected.restart.max_attempts = 0;
     expected.restart.backoff = Duration::from_millis(5);
     expected.restart.backoff_max = Duration::from_millis(6);
@@ -155,6 +163,22 @@ fn every_setting_is_read() {
         http(&found).ca_file.as_ref().map(Templated::value),
         Some("/home/ada/ca.pem")
     );
+}
+
+/// R50: prices are exact; one that makes no sense is an error with its place, and nothing is rounded.
+#[test]
+fn r50_prices_are_exact() {
+    let found = peer(r#""command":"x","costUsd":1e-5,"toolCostsUsd":{"b":0}"#);
+    assert_eq!(found.cost_of("a"), Some(NanoUsd::from_nanos(10_000)));
+    assert_eq!(found.cost_of("b"), Some(NanoUsd::ZERO));
+    assert_eq!(peer(r#""command":"x""#).cost_of("a"), None);
+    for wrong in ["-1", "0.0000000001", "1e11", "\"0.5\"", "[]"] {
+        let error = peer_error(&format!(r#""command":"x","toolCostsUsd":{{"a":{wrong}}}"#));
+        assert!(
+            error.contains("mcpServers.p.toolCostsUsd.a: expected"),
+            "{error}"
+        );
+    }
 }
 
 /// R1, R14, R18: what nobody set is safe.

@@ -221,6 +221,7 @@ impl Engine {
     fn perform(&mut self, step: &Step, sink: &mut Sink) {
         match step {
             Step::CloseStdin => sink.stop_reading(Output::CloseStdin),
+            Step::CloseStdout => sink.push(Output::CloseStdout),
             Step::StopReading => sink.stop_reading(Output::StopReading),
             Step::IgnoreSigterm => sink.push(Output::IgnoreSigterm),
             Step::IgnoreStdinEof => self.ignores_eof = true,
@@ -380,6 +381,7 @@ impl Engine {
         };
         sink.push(match emission {
             Emission::Exit(code) => Output::Exit(*code),
+            Emission::Kill => Output::Kill,
             Emission::StderrBytes(bytes) => Output::Stderr(bytes.clone()),
             Emission::StderrText(text) => Output::Stderr(text.render(with).into_bytes()),
             Emission::StdoutBytes(bytes) => Output::Stdout(bytes.clone()),

@@ -76,6 +76,7 @@
 //! | `{"repeat": {"text": s, "count": n}}`, `{"repeat_line": …}` | the text n times, without or with a line feed each |
 //! | `{"stderr": s}`, `{"stderr_b64": b}`, `{"stderr_bytes": n}` | text, bytes, or n bytes of noise on stderr |
 //! | `{"exit": code}` | the process ends |
+//! | `{"kill": true}` | the process ends as if the system had killed it |
 //!
 //! Waiting:
 //!
@@ -101,6 +102,7 @@
 //! |---|---|
 //! | `{"stop_reading": true}` | leaves stdin open, reads no more |
 //! | `{"close_stdin_read": true}` | closes the read end of stdin |
+//! | `{"close_stdout": true}` | closes stdout and lives on |
 //! | `{"ignore_stdin_eof": true}` | does not exit at the end of input |
 //! | `{"ignore_sigterm": true}` | does not exit on SIGTERM |
 //! | `{"spawn_child": "holds_pipes"}`, `"own_session"` | starts a child that holds the pipes, in the same process group or in its own session |
@@ -121,6 +123,7 @@
 //! |---|---|
 //! | `$ID`, `$ID(name)` | the JSON of the id of the last request a step matched (in an `on_each`: of the one it answers), or of the one of that name |
 //! | `$ID_STR` | the last id as a JSON string |
+//! | `$MESSAGE` | the last matched request as it came, but for white space and the order of members |
 //! | `$PTOKEN` | the JSON of the last matched request's progress token |
 //! | `$SUBID` | the JSON of the id of the last `subscriptions/listen` |
 //! | `$ARG(name)` | `params.arguments.text` of that message, escaped for use between quotes |

@@ -29,10 +29,14 @@ pub enum Input<'a> {
 pub enum Output {
     /// Close the read end of stdin; no input is expected any more.
     CloseStdin,
+    /// Close stdout; nothing more is written to it.
+    CloseStdout,
     /// End the process with this code. Nothing follows.
     Exit(i32),
     /// Ignore the polite termination signal from now on.
     IgnoreSigterm,
+    /// End the process as if the system had killed it. Nothing follows.
+    Kill,
     /// Start a child process.
     SpawnChild {
         /// What the child is like.
@@ -308,7 +312,7 @@ impl Sink {
         if self.exited {
             return;
         }
-        self.exited = matches!(output, Output::Exit(_));
+        self.exited = matches!(output, Output::Exit(_) | Output::Kill);
         self.outputs.push_back(output);
     }
 

@@ -172,6 +172,12 @@ impl Runner {
                 self.shorten_leash();
                 reader.close();
             }
+            Output::CloseStdout => platform::close_stdout(),
+            Output::Kill => {
+                self.write_transcript();
+                platform::kill_self();
+                return Some(ExitCode::FAILURE);
+            }
             Output::StopReading => {
                 self.shorten_leash();
                 reader.stop();

@@ -144,6 +144,30 @@ fn r90_stdin_can_be_left_unread_or_closed() {
 }
 
 #[test]
+fn r90_stdout_can_be_closed_while_the_process_lives_on() {
+    let steps =
+        json!(["last", {"close_stdout": true}, {"on": "ping"}, "unheard", {"stderr": "alive\n"}]);
+    let mut server = Server::script(json!({"era": "probe", "steps": steps}));
+    assert_eq!(
+        (server.line(), server.line()),
+        ("last".into(), String::new())
+    );
+    server.send(PING).expect("stdin");
+    assert_eq!(server.error_line(), "alive");
+}
+
+#[test]
+fn r90_it_can_die_of_a_signal() {
+    let mut server =
+        Server::script(json!({"era": "probe", "steps": ["last", {"kill": true}, "never"]}));
+    assert_eq!(
+        (server.line(), server.line()),
+        ("last".into(), String::new())
+    );
+    assert_eq!(server.child.wait().expect("a status").signal(), Some(9));
+}
+
+#[test]
 fn r100_children_outlive_the_server_and_hold_its_pipes() {
     for kind in ["holds_pipes", "own_session"] {
         let mut server =

@@ -58,6 +58,9 @@ fn process_steps_become_outputs() {
         {"spawn_child": "own_session"},
         {"stop_reading": true},
         {"close_stdin_read": true},
+        {"close_stdout": true},
+        {"kill": true},
+        "never",
     ]));
     assert_eq!(
         peer.outputs(),
@@ -71,6 +74,8 @@ fn process_steps_become_outputs() {
             },
             Output::StopReading,
             Output::CloseStdin,
+            Output::CloseStdout,
+            Output::Kill,
         ]
     );
     call(&mut peer, 1, "unread");

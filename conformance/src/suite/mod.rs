@@ -14,6 +14,7 @@
 //! conformance::driver_suite!(&Mine, Environment::new(env!("CARGO_BIN_EXE_conformance-server")));
 //! ```
 
+mod books;
 mod calling;
 mod closing;
 mod connecting;
@@ -21,13 +22,13 @@ mod ending;
 mod expect;
 mod hostile;
 mod listing;
+pub(crate) mod place;
 mod pressure;
-mod process;
+pub(crate) mod process;
 mod spawning;
-mod stage;
+pub(crate) mod stage;
 mod streams;
 
-use std::any::Any;
 use std::fmt;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,7 +108,7 @@ pub trait Session: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Environment {
     server: PathBuf,
-    scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
 }
 
 impl Environment {
@@ -207,7 +208,9 @@ pub fn run(driver: &dyn Driver, environment: &Environment) -> Outcome {
         let attempt = AssertUnwindSafe(|| scenario.run(driver, environment));
         match catch_unwind(attempt) {
             Ok(()) => outcome.passed.push(scenario.name),
-            Err(panic) => outcome.failed.push((scenario.name, reason(&*panic))),
+            Err(panic) => outcome
+                .failed
+                .push((scenario.name, crate::panic_text(&*panic))),
         }
     }
     outcome
@@ -217,13 +220,6 @@ pub fn run(driver: &dyn Driver, environment: &Environment) -> Outcome {
 #[must_use]
 pub const fn all() -> &'static [Scenario] {
     ALL
-}
-
-fn reason(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it panicked")
-        .to_owned()
 }
 
 /// The scenarios that count what belongs to the whole process.
@@ -270,6 +266,10 @@ scenarios! { $
         a_server_that_exits_at_once_is_quoted,
         operations_may_be_submitted_before_anything_is_settled,
         twenty_lives_leak_neither_descriptors_nor_threads,
+    }
+    books {
+        what_calls_cost_is_written_and_read_again,
+        a_ledger_that_cannot_be_written_fails_no_call,
     }
     calling {
         results_arrive_in_both_eras,

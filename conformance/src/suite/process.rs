@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable by which a scenario knows the processes that it caused, and their children.
-pub(super) const MARK: &str = "CONFORMANCE_MARK";
+pub(crate) const MARK: &str = "CONFORMANCE_MARK";
 
 /// How often the process table is looked at, where there is no event to wait for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// One process: its number and, because numbers are used again, when it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(crate) struct Process {
     pub(super) id: i32,
     began: String,
 }
@@ -91,7 +91,7 @@ pub(super) fn threads() -> usize {
 }
 
 /// Waits until the condition holds, but no longer than `max`; whether it does.
-pub(super) fn until(max: Duration, mut condition: impl FnMut() -> bool) -> bool {
+pub(crate) fn until(max: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + max;
     loop {
         if condition() {

@@ -1,8 +1,6 @@
 //! What every scenario has: servers to configure, a client to watch, and an end that leaves nothing.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -16,35 +14,28 @@ use mcp_proto::{
 };
 use serde_json::{Value, json};
 
-use super::process::{self, MARK, Process};
+use super::place::Place;
+use super::process::{MARK, Process};
 use super::{Driver, Environment, Session, Setup, expect};
 
 /// How long anything may take before it counts as never.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long closing may take, whatever servers do.
-const CLOSE_LIMIT: Duration = Duration::from_secs(8);
-/// How long processes that were killed may take to disappear.
-const REAP_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const CLOSE_LIMIT: Duration = Duration::from_secs(8);
 
 /// One scenario's servers and files.
-pub(super) struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     driver: &'a dyn Driver,
     environment: &'a Environment,
-    mark: String,
-    scratch: Scratch,
+    pub(crate) place: Place,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(name: &str, driver: &'a dyn Driver, environment: &'a Environment) -> Self {
-        /// Makes marks unique within this process.
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("{name}-{}-{next}", std::process::id());
+    pub(crate) fn new(name: &str, driver: &'a dyn Driver, environment: &'a Environment) -> Self {
         Self {
-            scratch: Scratch::new(&environment.scratch.join(&mark)),
+            place: Place::new(name, &environment.scratch),
             driver,
             environment,
-            mark,
         }
     }
 
@@ -71,26 +62,25 @@ impl<'a> Stage<'a> {
         change: impl FnOnce(StdioConfig) -> StdioConfig,
     ) -> PeerConfig {
         let arguments = ["--script-json".to_owned(), script.to_string()];
-        let stdio = StdioConfig::new(self.server(), arguments).env(MARK, self.mark.as_str());
+        let stdio = StdioConfig::new(self.server(), arguments).env(MARK, self.place.mark());
         PeerConfig::new(name, Transport::Stdio(change(stdio)))
     }
 
     /// The fake server's program.
-    pub(super) fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         self.environment.server.to_string_lossy().into_owned()
     }
 
     /// A file of this scenario.
     pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.scratch.0.join(name)
+        self.place.file(name)
     }
 
     /// The JSON messages that a server wrote into this transcript.
     pub(super) fn received(&self, name: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.file(name)).unwrap_or_default();
-        text.lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .filter_map(|entry| serde_json::from_str(entry.get("received")?.as_str()?).ok())
+        let lines = self.place.transcript(name).received.into_iter();
+        lines
+            .filter_map(|line| serde_json::from_str(&line).ok())
             .collect()
     }
 
@@ -109,11 +99,11 @@ impl<'a> Stage<'a> {
 
     /// The living processes of this scenario.
     pub(super) fn processes(&self) -> Vec<Process> {
-        Process::marked(&self.mark)
+        self.place.processes()
     }
 
     /// A client that begins to connect.
-    pub(super) fn start(&self, setup: Setup) -> Client<'_> {
+    pub(crate) fn start(&self, setup: Setup) -> Client<'_> {
         let session = self.driver.connect(setup);
         let session = session.unwrap_or_else(|error| panic!("the driver does not start: {error}"));
         Client {
@@ -142,8 +132,8 @@ impl Setup {
 }
 
 /// A client under test.
-pub(super) struct Client<'a> {
-    pub(super) session: Arc<dyn Session>,
+pub(crate) struct Client<'a> {
+    pub(crate) session: Arc<dyn Session>,
     stage: &'a Stage<'a>,
 }
 
@@ -202,7 +192,7 @@ impl Client<'_> {
 
     /// Closes the client, which takes a bounded time.
     #[track_caller]
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let (done, closed) = mpsc::channel();
         let session = Arc::clone(&self.session);
         thread::spawn(move || {
@@ -216,7 +206,7 @@ impl Client<'_> {
 
     /// Closes the client: nothing of it may be left.
     #[track_caller]
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         let before = self.stage.processes();
         self.close();
         self.nothing_is_left(before);
@@ -228,24 +218,13 @@ impl Client<'_> {
         let before = self.stage.processes();
         let stage = self.stage;
         drop(self);
-        nothing_is_left(stage, before);
+        stage.place.nothing_is_left(before);
     }
 
     /// None of these processes, and no other one of this scenario, may be left.
     #[track_caller]
     pub(super) fn nothing_is_left(self, before: Vec<Process>) {
-        nothing_is_left(self.stage, before);
-    }
-}
-
-#[track_caller]
-fn nothing_is_left(stage: &Stage<'_>, before: Vec<Process>) {
-    let left = || before.iter().any(Process::is_left) || !stage.processes().is_empty();
-    if !process::until(REAP_LIMIT, || !left()) {
-        let left: Vec<&Process> = before.iter().filter(|process| process.is_left()).collect();
-        let alive = stage.processes();
-        alive.iter().for_each(Process::kill);
-        panic!("processes are left: {left:?}, alive: {alive:?}");
+        self.stage.place.nothing_is_left(before);
     }
 }
 
@@ -276,23 +255,5 @@ pub(super) fn refused(client: &Client<'_>, operation: Operation) -> Error {
     match client.session.submit(operation) {
         Err(error) => error,
         Ok(operation) => expect::failed(client.wait(operation)),
-    }
-}
-
-/// A directory that is gone after the scenario.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(path: &Path) -> Self {
-        if let Err(error) = fs::create_dir_all(path) {
-            panic!("{}: {error}", path.display());
-        }
-        Self(path.to_owned())
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -51,6 +51,9 @@ pub enum Rule {
     WriteCredit,
     /// Handling a deadline makes progress, and every wait has one.
     Timer,
+    /// The ledger is read once, before it is appended to; one append at a time, whole lines, one for each
+    /// call that is charged.
+    Ledger,
     /// A fact about a dead link, or time that does not pass, changes nothing.
     StaleFact,
     /// What a server may assert about its client (the script's assertions).

@@ -10,6 +10,7 @@ mod breach;
 mod choice;
 mod conversation;
 mod journal;
+mod ledger;
 mod process;
 mod run;
 mod streaming;
@@ -28,12 +29,14 @@ use mcp_proto::{
 
 pub use breach::{Breach, Rule};
 pub use choice::{Bytes, Choice, pick};
+pub use ledger::LedgerFault;
 pub use process::Fault;
 pub use transcript::{abbreviate, news as show_news, outcome as show_outcome};
 
 use border::Border;
 use breach::Broken;
 use journal::Journal;
+use ledger::Ledger;
 use process::Process;
 
 /// How the servers' output is cut into reads.
@@ -64,6 +67,7 @@ pub struct World {
     links: BTreeMap<LinkId, Process>,
     released: Vec<LinkId>,
     border: Border,
+    ledger: Ledger,
     stamped: bool,
     stamps: u64,
     splits: Splits,
@@ -100,6 +104,7 @@ impl World {
             links: BTreeMap::new(),
             released: Vec::new(),
             border,
+            ledger: Ledger::default(),
             stamped: false,
             stamps: 0,
             splits: Splits::AsWritten,
@@ -183,6 +188,27 @@ impl World {
         self
     }
 
+    /// What stands in the ledger's file when it is read; without this there is none.
+    #[must_use]
+    pub fn with_ledger(mut self, contents: impl Into<Vec<u8>>) -> Self {
+        self.ledger.contents = Some(contents.into());
+        self
+    }
+
+    /// The ledger's file fails so.
+    #[must_use]
+    pub const fn with_ledger_fault(mut self, fault: LedgerFault) -> Self {
+        self.ledger.fault = Some(fault);
+        self
+    }
+
+    /// What stands in the ledger's file; `None` when there is none.
+    #[must_use]
+    pub fn ledger(&self) -> Option<String> {
+        let contents = self.ledger.contents.as_ref()?;
+        Some(String::from_utf8_lossy(contents).into_owned())
+    }
+
     /// The present.
     #[must_use]
     pub const fn now(&self) -> Instant {
@@ -256,18 +282,41 @@ impl World {
     /// Runs until the operation has ended, or nothing is due any more.
     pub fn run_until_ended(&mut self, operation: OperationId) -> Option<Ended> {
         loop {
-            let position = self.news.iter().position(
-                |news| matches!(news, News::Ended(ended) if ended.operation == operation),
-            );
-            if let Some(position) = position {
-                return match self.news.remove(position) {
-                    Some(News::Ended(ended)) => Some(*ended),
-                    _ => None,
-                };
+            if let Some(ended) = self.take_end(operation) {
+                return Some(ended);
             }
             if !self.turn() {
                 return None;
             }
+        }
+    }
+
+    /// The same, but no longer than that long from now.
+    pub fn run_until_ended_within(
+        &mut self,
+        operation: OperationId,
+        span: Duration,
+    ) -> Option<Ended> {
+        let end = self.now + span;
+        loop {
+            if let Some(ended) = self.take_end(operation) {
+                return Some(ended);
+            }
+            let goes_on = self.is_busy() || self.due().is_some_and(|due| due <= end);
+            if !goes_on || !self.turn() {
+                self.now = self.now.max(end);
+                return None;
+            }
+        }
+    }
+
+    fn take_end(&mut self, operation: OperationId) -> Option<Ended> {
+        let is_end =
+            |news: &News| matches!(news, News::Ended(ended) if ended.operation == operation);
+        let position = self.news.iter().position(is_end)?;
+        match self.news.remove(position) {
+            Some(News::Ended(ended)) => Some(*ended),
+            _ => None,
         }
     }
 

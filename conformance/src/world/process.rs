@@ -293,6 +293,8 @@ impl Process {
                 Output::Stderr(bytes) => self.stderr.push_back(Chunk::Bytes(bytes)),
                 Output::Exit(code) => self.end(Exit::Code(code)),
                 Output::StopReading => self.stop_reading(Reading::Stopped),
+                Output::CloseStdout => self.end_output(),
+                Output::Kill => self.end(Exit::Signal(9)),
                 Output::CloseStdin => self.stop_reading(Reading::Closed),
                 Output::IgnoreSigterm => self.ignores_terminate = true,
                 Output::SpawnChild { kind } => self.holders.push(kind),

@@ -24,7 +24,8 @@ impl World {
                 (process.is_ready(lane) && !held).then_some((*link, lane))
             }));
         }
-        let count = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+        let ledger = usize::from(self.ledger.is_ready());
+        let count = u32::try_from(ready.len() + ledger).unwrap_or(u32::MAX);
         // Now and then time passes although something is on its way.
         let early = count > 0 && self.due().is_some() && self.one_in(32);
         if count == 0 || early {
@@ -33,6 +34,8 @@ impl World {
         let index = self.choose(count);
         if let Some((link, lane)) = ready.get(index as usize) {
             self.arrive(*link, *lane);
+        } else {
+            self.arrive_ledger();
         }
         true
     }
@@ -87,11 +90,12 @@ impl World {
 
     /// Whether something is on its way.
     pub(super) fn is_busy(&self) -> bool {
-        self.links.iter().any(|(link, process)| {
+        let links = self.links.iter().any(|(link, process)| {
             LANES.into_iter().any(|lane| {
                 process.is_ready(lane) && (lane != Lane::Stdout || self.client.wants_read(*link))
             })
-        })
+        });
+        links || self.ledger.is_ready()
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
@@ -177,6 +181,13 @@ impl World {
                     self.tell(Some(link), event, &exit.to_string());
                 }
             }
+        }
+    }
+
+    /// A fact about the ledger's file reaches the client.
+    fn arrive_ledger(&mut self) {
+        if let Some(fact) = self.ledger.arrive() {
+            self.tell(None, fact.event(), "");
         }
     }
 
@@ -282,7 +293,8 @@ impl World {
                 break;
             };
             self.record(&action);
-            let judged = self.border.on_action(&action, self.told);
+            let mut judged = self.border.on_action(&action, self.told);
+            judged = judged.and_then(|()| self.judge_ledger(&action));
             if judged.is_ok() {
                 self.perform(action);
             }
@@ -292,6 +304,15 @@ impl World {
             let judged = self.border.check_timers(self.client.poll_timeout());
             self.judge(judged);
         }
+    }
+
+    fn judge_ledger(&mut self, action: &Action) -> Result<(), (Rule, String)> {
+        match action {
+            Action::Deliver(News::Ended(ended)) => self.ledger.on_ended(ended),
+            Action::Deliver(News::Closed) => return self.ledger.on_closed(),
+            _ => return self.ledger.judge(action),
+        }
+        Ok(())
     }
 
     fn record(&mut self, action: &Action) {
@@ -357,6 +378,8 @@ impl World {
                 self.links.remove(&link);
                 self.released.push(link);
             }
+            Action::ReadLedger { .. } => self.ledger.perform_read(),
+            Action::AppendLedger { line, .. } => self.ledger.perform_append(&line),
             Action::Deliver(news) => self.news.push_back(news),
             _ => {}
         }

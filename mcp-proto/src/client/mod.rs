@@ -1,9 +1,13 @@
 //! Many peers: commands, routing, fan-out.
 
+mod costs;
 mod gather;
+mod health;
+mod ledger;
 mod listening;
 mod names;
 mod owner;
+mod pinning;
 mod streaming;
 mod waiting;
 
@@ -26,6 +30,10 @@ use crate::time::Instant;
 use crate::types::InputResponses;
 use crate::unread::Unread;
 
+pub use costs::Costs;
+pub use health::DegradedServer;
+
+use costs::Accounts;
 use gather::Gathering;
 use names::ToolNames;
 use waiting::Until;
@@ -48,6 +56,7 @@ pub struct Client {
     /// hold up others; soonest first.
     deadlines: BTreeSet<(Instant, OperationId)>,
     names: ToolNames,
+    accounts: Accounts,
     last_operation: u64,
     next_call: u64,
     keys: KeyLedger,
@@ -87,6 +96,7 @@ impl Client {
     #[must_use]
     pub fn new(config: Pinned, identity: Identity, now: Instant) -> Self {
         let identity = Arc::new(identity);
+        let accounts = Accounts::new(&config.harness);
         let run_root = config.harness.run_root_hash;
         let peers: Vec<Peer> = config
             .peers
@@ -114,6 +124,7 @@ impl Client {
             unsettled: Vec::new(),
             deadlines: BTreeSet::new(),
             names: ToolNames::default(),
+            accounts,
             last_operation: 0,
             next_call: 0,
             keys: KeyLedger::new(streaming::KEYS_MAX),
@@ -127,6 +138,7 @@ impl Client {
     pub fn connect(&mut self, now: Instant) {
         let now = self.clamp(now);
         if self.phase == Phase::Open {
+            self.accounts.begin(now, &mut self.actions);
             self.peers.iter_mut().for_each(|peer| peer.connect(now));
             self.drain();
         }
@@ -152,18 +164,19 @@ impl Client {
         self.next_call = self
             .next_call
             .saturating_add(u64::from(call_index.is_some()));
+        let held = self.accounts.holds(&operation.request);
         match &operation.peer {
             Some(name) => {
                 let peer = self.peer_id(name)?;
                 // Behind operations that wait to be routed, so that the order stays what it is: one of
                 // them may be for this peer.
-                if self.unsettled.is_empty() || self.peer_is_settled(peer) {
+                if !held && (self.unsettled.is_empty() || self.peer_is_settled(peer)) {
                     self.hand_over(id, peer, operation, call_index, now)?;
                 } else {
                     self.postpone(id, operation, call_index, Until::Settled);
                 }
             }
-            None if self.is_settled() => self.route(id, operation, call_index, now)?,
+            None if !held && self.is_settled() => self.route(id, operation, call_index, now)?,
             None => self.postpone(id, operation, call_index, Until::Settled),
         }
         // Whoever took it has been drained.
@@ -259,9 +272,14 @@ impl Client {
                 }
                 self.drain_all();
                 self.expire_gatherings(now);
+                self.accounts.on_time(now);
                 self.after_news();
                 return;
             }
+            Event::LedgerRead { .. }
+            | Event::LedgerEnded
+            | Event::LedgerAppended
+            | Event::LedgerFailed { .. } => return self.on_ledger(&event),
             Event::LinkOpened { link }
             | Event::LinkFailed { link, .. }
             | Event::LinkData { link, .. }
@@ -310,7 +328,8 @@ impl Client {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let listening = self.deadlines.first().map(|(deadline, _)| *deadline);
         let peers = self.peers.iter().filter_map(Peer::poll_timeout);
-        peers.chain(listening).min()
+        let ledger = self.accounts.deadline();
+        peers.chain(listening).chain(ledger).min()
     }
 
     /// Whether this link may be read now. While it is `false` the driver just does not read it; ask again
@@ -413,7 +432,11 @@ impl Client {
         let Some(machine) = self.peers.get_mut(peer.index()) else {
             return Ok(());
         };
-        machine.submit(id, operation.request, operation.options, call_index, now)?;
+        self.accounts
+            .admit(id, machine.config(), &operation, call_index)?;
+        machine
+            .submit(id, operation.request, operation.options, call_index, now)
+            .inspect_err(|_| self.accounts.forget(id))?;
         self.entries.insert(id, Entry::Direct(peer));
         self.drain_peer(peer);
         Ok(())
@@ -445,8 +468,11 @@ impl Client {
         match news {
             News::Ended(ended) => match self.entries.remove(&ended.operation) {
                 Some(Entry::Direct(peer)) => {
-                    self.take_over_unread(ended.operation, ended.operation, peer);
+                    let operation = ended.operation;
+                    self.take_over_unread(operation, operation, peer);
+                    self.accounts.ended(&ended);
                     self.actions.push_back(Action::Deliver(News::Ended(ended)));
+                    self.accounts.flush(&mut self.actions);
                 }
                 Some(Entry::Part { of, peer }) => {
                     self.take_over_unread(of, ended.operation, peer);
@@ -483,7 +509,10 @@ impl Client {
         if self.phase == Phase::Open && !self.unsettled.is_empty() {
             self.route_unsettled();
         }
-        if self.phase == Phase::Closing && self.peers.iter().all(Peer::is_closed) {
+        if self.phase == Phase::Closing
+            && self.peers.iter().all(Peer::is_closed)
+            && self.accounts.may_close(self.now)
+        {
             self.phase = Phase::Closed;
             self.actions.push_back(Action::Deliver(News::Closed));
         }

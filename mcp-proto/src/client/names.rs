@@ -33,8 +33,14 @@ impl ToolNames {
 /// The catalog of the tools of all peers.
 pub(super) fn tool_catalog(peers: &[Peer]) -> Catalog {
     let known = peers.iter().filter(|peer| peer.knows_tools());
-    let lists = known.map(|peer| (peer.id(), peer.tools().iter().map(Tool::name).collect()));
+    let lists = known.map(|peer| (peer.id(), taken(peer)));
     catalog::<&str>(peers, lists)
+}
+
+/// The names that a peer's tools take up, those of quarantined ones included: nobody slips into their place.
+fn taken(peer: &Peer) -> Vec<&str> {
+    let callable = peer.tools().iter().map(Tool::name);
+    callable.chain(peer.quarantined_names()).collect()
 }
 
 /// A catalog of what some of the peers have; the names of the others are reserved.

@@ -54,7 +54,9 @@ impl Client {
             };
             let named = operation.peer.as_ref();
             let peer = named.and_then(|name| self.by_name.get(name).copied());
+            let held = self.accounts.holds(&operation.request);
             let is_due = match (*until, peer) {
+                _ if held => false,
                 (Until::Settled, Some(peer)) => self.peer_is_settled(peer),
                 (Until::Settled, None) => self.is_settled(),
                 (Until::Listed, _) => !self.peers.iter().any(Peer::is_listing),

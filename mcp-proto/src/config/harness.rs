@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::spawn::SpawnRule;
+use crate::cost::NanoUsd;
 use crate::secret::Templated;
 
 /// The settings in `harness`. Every one of them is optional.
@@ -16,12 +17,13 @@ pub struct HarnessConfig {
     /// `runRootHash`: the root of all derived ids, 64 lowercase hexadecimal digits. Without it each
     /// peer's ids derive from its name and address.
     pub run_root_hash: Option<String>,
-    /// `taskId`: what costs are booked on, and how long a degraded peer stays so.
+    /// `taskId`: what costs are booked on. Default: `default`.
     pub task_id: Option<String>,
-    /// `ledger`: the file (JSON Lines) that costs are appended to.
+    /// `ledger`: the file (JSON Lines) that costs are appended to, and where what was spent earlier stands.
     pub ledger: Option<Templated>,
-    /// `budgetUsd`, in billionths of a dollar: what the task may spend.
-    pub budget_nano_usd: Option<u64>,
+    /// `budgetUsd`: what the task may spend, together with what the ledger says that it spent before. A
+    /// call that may exceed it is refused before anything is sent.
+    pub budget: Option<NanoUsd>,
     /// `allowSpawn`: the only programs that may be started. Without it, exactly the commands of the
     /// file may.
     pub allow_spawn: Option<Vec<SpawnRule>>,

@@ -10,6 +10,7 @@ use super::harness::{HarnessConfig, MergePolicy};
 use super::spawn::SpawnRule;
 use super::values::Parser;
 use super::{Config, ConfigError};
+use crate::cost::{CostReading, NanoUsd};
 
 /// The merge policies that are specified; only the first one is implemented.
 const MERGE_POLICIES: [(&str, Option<MergePolicy>); 4] = [
@@ -91,11 +92,7 @@ impl<'t> Parser<'t, '_> {
             object.take("ledger"),
             Self::expanded_text,
         );
-        self.set_some(
-            &mut harness.budget_nano_usd,
-            object.take("budgetUsd"),
-            Self::nano_usd,
-        );
+        self.set_some(&mut harness.budget, object.take("budgetUsd"), Self::usd);
         self.set_some(
             &mut harness.allow_spawn,
             object.take("allowSpawn"),
@@ -132,19 +129,22 @@ impl<'t> Parser<'t, '_> {
         None
     }
 
-    /// Dollars as a plain decimal, exactly.
-    fn nano_usd(&mut self, node: &Node<'t>) -> Option<u64> {
+    /// An amount in dollars, exactly as it is written.
+    pub(super) fn usd(&mut self, node: &Node<'t>) -> Option<NanoUsd> {
         if node.kind() != "a number" {
             self.reader.expected("a number of dollars", node);
             return None;
         }
-        let nano = nano_from_decimal(node.text());
-        if nano.is_none() {
-            let message = "expected dollars as a plain decimal: not negative, no exponent, \
-                           at most 9 decimal places";
+        let CostReading { amount, warning } = NanoUsd::read(node.text());
+        if warning.is_some() {
+            let message = format!(
+                "expected dollars: not negative, at most {}, at most 9 decimal places",
+                NanoUsd::MAX
+            );
             self.reader.error(node, message);
+            return None;
         }
-        nano
+        Some(amount)
     }
 
     fn spawn_rules(&mut self, node: &Node<'t>) -> Option<Vec<SpawnRule>> {
@@ -188,33 +188,6 @@ impl<'t> Parser<'t, '_> {
         if let Some(member) = member {
             let message = format!("has no effect on a peer that is reached over {transport}");
             self.reader.warn(&member, message);
-        }
-    }
-}
-
-/// Billionths from a plain decimal, or `None` when it is none, is negative, too fine or too large.
-fn nano_from_decimal(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
-        return None;
-    }
-    let nano: u64 = format!("{fraction:0<9}").parse().ok()?;
-    let whole: u64 = whole.parse().ok()?;
-    whole.checked_mul(1_000_000_000)?.checked_add(nano)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nano_from_decimal;
-
-    #[test]
-    fn dollars_are_exact() {
-        assert_eq!(nano_from_decimal("0.1"), Some(100_000_000));
-        assert_eq!(nano_from_decimal("12.000000001"), Some(12_000_000_001));
-        assert_eq!(nano_from_decimal("0"), Some(0));
-        for wrong in ["-1", "1e3", "0.0000000001", "18446744073.71"] {
-            assert_eq!(nano_from_decimal(wrong), None, "{wrong}");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::peer::{
     HttpConfig, HttpKind, PeerConfig, Restart, StdioConfig, StdoutNoise, Transport, validate_name,
 };
 use super::values::Parser;
+use crate::cost::NanoUsd;
 use crate::limits::Limits;
 use crate::negotiation::EraSetting;
 use crate::secret::{Secret, Templated};
@@ -279,10 +280,25 @@ impl<'t> Parser<'t, '_> {
         }
         let tools = object.take("idempotentTools");
         self.set(&mut peer.idempotent_tools, tools, Self::set_of_texts);
+        self.set_some(&mut peer.cost, object.take("costUsd"), Self::usd);
+        self.set(
+            &mut peer.tool_costs,
+            object.take("toolCostsUsd"),
+            Self::tool_costs,
+        );
         let noise = object.take("stdoutNoise");
         self.set(&mut peer.stdout_noise, noise, |parser, node| {
             parser.word(node, &NOISE)
         });
+    }
+
+    /// `toolCostsUsd`: tools to dollars.
+    fn tool_costs(&mut self, node: &Node<'t>) -> Option<BTreeMap<String, NanoUsd>> {
+        let members = self.reader.map(node)?;
+        let costs = members
+            .into_iter()
+            .filter_map(|member| Some((member.name, self.usd(&member.value)?)));
+        Some(costs.collect())
     }
 
     fn limits(&mut self, object: &mut Object<'t>, limits: &mut Limits) {

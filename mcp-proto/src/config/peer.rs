@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::cost::NanoUsd;
 use crate::limits::Limits;
 use crate::negotiation::EraSetting;
 use crate::secret::{Secret, Templated};
@@ -90,6 +91,10 @@ pub struct PeerConfig {
     /// `authContext`: whose credentials these are; private cache entries are never shared across
     /// contexts. Default: none.
     pub auth_context: Option<String>,
+    /// `costUsd`: what one call of a tool costs. Default: not known, and counted as nothing.
+    pub cost: Option<NanoUsd>,
+    /// `toolCostsUsd`: the same for single tools (the peer's own names), where it differs.
+    pub tool_costs: BTreeMap<String, NanoUsd>,
     /// `idempotentTools`: tools that may safely run twice (the peer's own names). Default: none; what
     /// the server says about its tools is not enough.
     pub idempotent_tools: BTreeSet<String>,
@@ -131,6 +136,8 @@ impl PeerConfig {
             refuse_degraded: false,
             stdout_noise: StdoutNoise::Auto,
             auth_context: None,
+            cost: None,
+            tool_costs: BTreeMap::new(),
             idempotent_tools: BTreeSet::new(),
             idempotency_meta_key: None,
             checkpoint_meta_key: None,
@@ -161,6 +168,12 @@ impl PeerConfig {
     #[must_use]
     pub fn http(name: impl Into<String>, url: impl Into<Templated>) -> Self {
         Self::new(name, HttpConfig::new(url))
+    }
+
+    /// What one call of this tool (the peer's own name) costs, if that is known.
+    #[must_use]
+    pub fn cost_of(&self, tool: &str) -> Option<NanoUsd> {
+        self.tool_costs.get(tool).copied().or(self.cost)
     }
 
     /// Whether the name can stand before the `/` of a qualified tool name: 1 to 64 characters, none of

@@ -206,7 +206,7 @@ impl InputRounds {
         let State::Asking { since, input } = &self.state else {
             return Err(InputError::NotAsking);
         };
-        check(&input.requests, responses)?;
+        InputError::check(&input.requests, responses)?;
         self.thought += self.now.since(*since);
         let params = self.request.base().clone();
         let params = params.with("inputResponses", &responses.to_json());
@@ -352,22 +352,26 @@ impl InputRounds {
     }
 }
 
-/// spec: 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow
-fn check(requests: &[InputRequest], responses: &InputResponses) -> Result<(), InputError> {
-    for request in requests {
-        let key = || request.key.clone();
-        let response = responses.get(&request.key);
-        let response = response.ok_or_else(|| InputError::Missing { key: key() })?;
-        response
-            .check(request)
-            .map_err(|fault| InputError::Unfit { key: key(), fault })?;
-    }
-    let mut keys = responses.keys();
-    match keys.find(|key| !requests.iter().any(|request| request.key == *key)) {
-        Some(key) => Err(InputError::Unasked {
-            key: key.to_string(),
-        }),
-        None => Ok(()),
+impl InputError {
+    /// Whether these are the answers to what is asked.
+    ///
+    /// spec: 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow
+    pub(crate) fn check(requests: &[InputRequest], responses: &InputResponses) -> Result<(), Self> {
+        for request in requests {
+            let key = || request.key.clone();
+            let response = responses.get(&request.key);
+            let response = response.ok_or_else(|| Self::Missing { key: key() })?;
+            response
+                .check(request)
+                .map_err(|fault| Self::Unfit { key: key(), fault })?;
+        }
+        let mut keys = responses.keys();
+        match keys.find(|key| !requests.iter().any(|request| request.key == *key)) {
+            Some(key) => Err(Self::Unasked {
+                key: key.to_string(),
+            }),
+            None => Ok(()),
+        }
     }
 }
 

@@ -48,7 +48,8 @@ pub enum Verdict {
     HardStop(BudgetExceeded),
 }
 
-/// A budget is used up; the call was not made.
+/// A budget is used up, or would be; the call was not made. What calls under way will cost counts as
+/// spent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} has spent {spent} of {limit} USD", Spender(.task))]
 pub struct BudgetExceeded {
@@ -76,7 +77,7 @@ impl From<BudgetExceeded> for Error {
     fn from(exceeded: BudgetExceeded) -> Self {
         let BudgetExceeded { spent, limit, .. } = exceeded;
         let cause = Cause::Limit {
-            what: format!("spending, in billionths of a dollar ({exceeded}),"),
+            what: format!("spending beyond the budget ({exceeded}), in billionths of a dollar,"),
             setting: "budgetUsd",
             max: limit.as_nanos(),
         };

@@ -108,7 +108,7 @@ pub struct LedgerHealth {
 ///     server: "git",
 ///     tool: "diff",
 ///     cost: "0.25".into(),
-///     call: 1,
+///     call: Some(1),
 ///     time_unix_ms: None,
 /// });
 /// assert_eq!(warning, None);
@@ -188,6 +188,17 @@ impl SpendLedger {
     /// Changes nothing and may be asked as often as one likes.
     #[must_use]
     pub fn check(&self, task: &str, expected: Option<NanoUsd>) -> Verdict {
+        self.check_beside(task, NanoUsd::ZERO, expected)
+    }
+
+    /// The same while other calls of this task are under way, which will cost so much together.
+    #[must_use]
+    pub fn check_beside(
+        &self,
+        task: &str,
+        under_way: NanoUsd,
+        expected: Option<NanoUsd>,
+    ) -> Verdict {
         let verdicts = self.settings.budgets.iter().map(|budget| {
             let spent = match budget.scope {
                 BudgetScope::Ledger => self.sum,
@@ -197,7 +208,8 @@ impl SpendLedger {
                     own.unwrap_or_else(|| self.tasks.others())
                 }
             };
-            budget.judge(task, spent.cost, expected)
+            let spent = spent.cost.saturating_add(under_way);
+            budget.judge(task, spent, expected)
         });
         verdicts.fold(Verdict::Ok, Verdict::or_graver)
     }
@@ -269,6 +281,7 @@ impl SpendLedger {
 
     fn read_line(&mut self, line: Line<'_>) {
         let entry = match line {
+            Line::Complete([]) => return,
             Line::Complete(bytes) => Entry::read(bytes),
             Line::TooLong { .. } => None,
         };

@@ -27,8 +27,8 @@ pub struct Spend<'a> {
     pub tool: &'a str,
     /// What it cost.
     pub cost: CostReading,
-    /// Its place in the run, from 1; the same number that its span id derives from.
-    pub call: u64,
+    /// Its place in the run, from 0, if that is known: the number that its span id derives from.
+    pub call: Option<u64>,
     /// When it ended, in milliseconds since 1970, if the host wants that in the ledger. The core has no
     /// clock.
     pub time_unix_ms: Option<u64>,
@@ -39,10 +39,13 @@ impl Spend<'_> {
     /// exact decimal number.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut text = String::new();
+        text.push('{');
+        if let Some(call) = self.call {
+            let _ = write!(text, r#""call":{call},"#);
+        }
         let _ = write!(
             text,
-            r#"{{"call":{},"model":"{MODEL_LABEL}","server":{},"tag":"{TAG}","task":{}"#,
-            self.call,
+            r#""model":"{MODEL_LABEL}","server":{},"tag":"{TAG}","task":{}"#,
             quoted(self.server),
             quoted(self.task),
         );

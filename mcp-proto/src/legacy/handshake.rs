@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Message, dialect};
+use super::{Declared, Message, dialect};
 use crate::error::{Cause, RpcError};
 use crate::negotiation::{Dialect, HandshakeAnswer, ModernError, printable};
 use crate::version::{Era, Version};
@@ -25,6 +25,7 @@ pub struct Handshake {
     offered: Version,
     allowed: Vec<Version>,
     params: Json,
+    declared: Declared,
 }
 
 /// A handshake cannot be built from this configuration.
@@ -112,6 +113,7 @@ impl Handshake {
             offered,
             allowed,
             params,
+            declared: Declared::read(capabilities),
         })
     }
 
@@ -119,6 +121,12 @@ impl Handshake {
     #[must_use]
     pub const fn offered(&self) -> Version {
         self.offered
+    }
+
+    /// What the server may ask for.
+    #[must_use]
+    pub const fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     /// The request.

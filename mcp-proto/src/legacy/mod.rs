@@ -27,4 +27,6 @@ pub use handshake::{
     Handshake, HandshakeFault, InvalidHandshake, LegacySession, last_words_ask_for_handshake,
 };
 pub use message::{Change, Message, roots_changed, set_level, subscribe, unsubscribe};
-pub use server_request::{Declared, Deferred, ServerRequestReply, answer_request};
+pub use server_request::{
+    Declared, Deferred, ServerRequestReply, answer_request, capabilities, unanswered,
+};

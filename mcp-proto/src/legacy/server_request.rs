@@ -2,12 +2,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::version::Version;
-use crate::wire::{Json, Members};
+use crate::wire::{Json, Members, ObjectWriter};
 
 /// The capabilities in this client's handshake that let a server send requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +68,36 @@ impl Declared {
                 && (modes.contains_key("form") || !modes.contains_key("url")),
             elicitation_url: modes.contains_key("url"),
         }
+    }
+}
+
+/// The capabilities for the handshake: of those that are declared per request in the modern era, the ones
+/// that let a server ask. The others mean nothing here.
+#[must_use]
+pub fn capabilities(declared: Option<&Json>) -> Json {
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::new(&mut out);
+    for (name, raw) in declared
+        .map(|all| objects(all.as_raw()))
+        .into_iter()
+        .flatten()
+    {
+        if matches!(&*name, "elicitation" | "roots" | "sampling") {
+            object.raw(&name, raw.get());
+        }
+    }
+    object.end();
+    let text = String::from_utf8(out).unwrap_or_default();
+    Json::parse(&text).unwrap_or_else(|_| Json::from(Value::Object(serde_json::Map::new())))
+}
+
+/// What a server gets whose request the application does not answer.
+pub const fn unanswered(deferred: Deferred) -> Result<&'static str, (i64, &'static str)> {
+    match deferred {
+        Deferred::Elicitation => Ok(r#"{"action":"cancel"}"#),
+        // spec: 2025-11-25 client/sampling#error-handling
+        Deferred::Sampling => Err((-1, "User rejected sampling request")),
+        Deferred::Roots => Err((-32603, "the roots are not available now")),
     }
 }
 

@@ -161,6 +161,24 @@ impl Manifest {
         Installed::Replaced(changes)
     }
 
+    /// Makes a tool callable that was [refused](Rejection::Refused) when the list was installed. Another one
+    /// is ignored.
+    pub fn admit(&mut self, tool: Tool) {
+        let Some(contents) = &mut self.contents else {
+            return;
+        };
+        let is_it = |rejected: &Rejected| {
+            rejected.name == tool.name() && matches!(rejected.reason, Rejection::Refused(_))
+        };
+        let (rejected, tools) = (&mut contents.rejected, &mut contents.tools);
+        if let Some(position) = rejected.iter().position(is_it)
+            && let Err(place) = tools.binary_search_by(|other| other.name().cmp(tool.name()))
+        {
+            rejected.remove(position);
+            tools.insert(place, tool);
+        }
+    }
+
     /// Says that the list changed: what is known stays in force and is no longer fresh.
     pub const fn invalidate(&mut self) {
         self.generation += 1;
@@ -220,7 +238,7 @@ impl Manifest {
     /// The digest of one callable tool, made in the same way from its entry alone.
     #[must_use]
     pub fn tool_digest(&self, name: &str) -> Option<String> {
-        self.tool(name).map(|tool| digest::of(tool.raw().as_raw()))
+        self.tool(name).map(entry_digest)
     }
 
     /// The tools that were left out, sorted by name. Those with a [`Rejection::Duplicate`] are
@@ -281,6 +299,12 @@ impl Contents {
             scope: list.scope,
         }
     }
+}
+
+/// The digest of one entry of a list: SHA-256 in lower-case hex over its canonical JSON (R21).
+#[must_use]
+pub fn entry_digest<T: Entry>(entry: &T) -> String {
+    digest::of(entry.raw().as_raw())
 }
 
 fn duplicate(name: &str, count: usize) -> Fault {

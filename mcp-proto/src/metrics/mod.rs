@@ -1,7 +1,7 @@
 //! What a server does to the calls it gets, in numbers (R51).
 //!
-//! [`ServerMetrics`] is told what happens, by whoever runs a peer: calls that ended, violations, retries,
-//! bytes, the comings and goings of the connection. What a peer counts anyway
+//! [`ServerMetrics`] is told what happens, by whoever runs a peer: calls that ended, violations, the comings
+//! and goings of the connection. What a peer counts anyway
 //! ([`Counters`]) is not counted again: the two meet in a [`ServerSnapshot`]. All servers together are a
 //! [`MetricsSnapshot`], which serde and Prometheus can have.
 
@@ -17,7 +17,7 @@ pub use snapshot::{ErrorCount, LatencySummary, MetricsSnapshot, ServerSnapshot, 
 use alloc::collections::BTreeMap;
 
 use crate::error::{Cause, ErrorKind};
-use crate::operation::{Outcome, Reply};
+use crate::operation::Outcome;
 use crate::peer::Counters;
 use crate::time::{Duration, Instant};
 use crate::violation::Violation;
@@ -49,8 +49,6 @@ pub struct ServerMetrics {
     calls: u64,
     errors: BTreeMap<&'static str, u64>,
     violations: BTreeMap<Violation, u64>,
-    retries: u64,
-    bytes_sent: u64,
     latency: LatencyHistogram,
     availability: Availability,
     availability_changes: u64,
@@ -72,21 +70,18 @@ impl ServerMetrics {
         bump(self.errors.entry(kind.as_str()).or_default(), 1);
     }
 
-    /// The server broke the protocol. To be called wherever
-    /// [`Counters::violations`](crate::peer::Counters::violations) is raised.
+    /// The server broke the protocol.
     pub fn violation(&mut self, violation: Violation) {
         bump(self.violations.entry(violation).or_default(), 1);
     }
 
-    /// A request was sent a second time.
-    pub fn retried(&mut self) {
-        bump(&mut self.retries, 1);
-    }
-
-    /// So many bytes were written to the server. Those received are in
-    /// [`Counters::bytes_received`](crate::peer::Counters::bytes_received).
-    pub fn sent(&mut self, bytes: u64) {
-        bump(&mut self.bytes_sent, bytes);
+    /// How often the server broke the protocol.
+    #[must_use]
+    pub fn violations(&self) -> u64 {
+        self.violations
+            .values()
+            .copied()
+            .fold(0, u64::saturating_add)
     }
 
     /// The server is connected, for the first time or again: it is available, until something else is
@@ -124,7 +119,7 @@ impl ServerMetrics {
 /// The kind of error that a call ended with, unless the violation behind it was counted already.
 fn error_kind(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
-        Outcome::Complete(Reply::Call(result)) if result.is_error => Some(TOOL_ERROR),
+        Outcome::Complete(reply) if reply.is_tool_error() => Some(TOOL_ERROR),
         Outcome::Complete(_) | Outcome::InputRequired(_) => None,
         Outcome::Failed(error) => match error.cause {
             Cause::SchemaViolation(_) => None,

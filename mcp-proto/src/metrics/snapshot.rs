@@ -149,7 +149,7 @@ impl ServerSnapshot {
             available_since_nanos: since.map(|since| since.as_nanos()),
             down_reason,
             availability_changes: metrics.availability_changes,
-            retries: metrics.retries,
+            retries: counters.retries,
             drops: sum(drops.into_iter()),
             late_answers: counters.late_answers,
             unknown_answers: counters.unknown_answers,
@@ -158,7 +158,7 @@ impl ServerSnapshot {
             noise_lines: counters.noise_lines,
             starts: counters.starts,
             bytes_received: counters.bytes_received,
-            bytes_sent: metrics.bytes_sent,
+            bytes_sent: counters.bytes_sent,
         }
     }
 }

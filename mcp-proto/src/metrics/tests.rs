@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, RpcError};
+use crate::operation::Reply;
 use crate::types::CallToolResult;
 use crate::violation::Fault;
 use crate::wire::{Json, Members};
@@ -44,8 +45,6 @@ fn busy() -> ServerMetrics {
     metrics.violation(Violation::Noise);
     metrics.failed(ErrorKind::Closed);
     metrics.went_down(DownReason::Degraded, at(2));
-    metrics.retried();
-    metrics.sent(1_000);
     metrics
 }
 
@@ -56,6 +55,8 @@ fn counters() -> Counters {
         dropped_notifications: 4,
         dropped_requests: 8,
         bytes_received: 77,
+        bytes_sent: 1_000,
+        retries: 1,
         starts: 1,
         noise_lines: 3,
         ..Counters::default()

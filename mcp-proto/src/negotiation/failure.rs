@@ -6,14 +6,11 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::observation::{bounded, list_excerpt};
-use super::{EraSetting, ModernError, Policy};
+use super::{EraSetting, ModernError, PROBE_SETTING, Policy};
 use crate::error::Cause;
 use crate::time::Duration;
 use crate::version::{Era, Version};
 use crate::violation::Fault;
-
-/// The configuration field that holds the deadlines of a negotiation.
-const SETTING: &str = "probeTimeoutMs";
 
 /// Why a peer cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +36,8 @@ impl fmt::Display for Failure {
 pub(super) struct Expired {
     pub(super) awaited: &'static str,
     pub(super) limit: Duration,
+    /// The configuration field that has to be raised.
+    pub(super) setting: &'static str,
 }
 
 impl Failure {
@@ -78,7 +77,7 @@ impl Failure {
         let mut remedy = fallback_remedy(policy);
         if expired {
             remedy.push_str(&format!(
-                "; if it only starts slowly, raise {SETTING} ({} ms)",
+                "; if it only starts slowly, raise {PROBE_SETTING} ({} ms)",
                 policy.probe_timeout.as_millis()
             ));
         }
@@ -90,13 +89,14 @@ impl Failure {
 
     pub(super) fn timeout(expired: Expired) -> Self {
         let remedy = format!(
-            "raise {SETTING} ({} ms) if the server starts slowly",
+            "raise {} ({} ms) if the server starts slowly",
+            expired.setting,
             expired.limit.as_millis()
         );
         Self {
             cause: Cause::Timeout {
                 awaited: expired.awaited.to_string(),
-                setting: SETTING,
+                setting: expired.setting,
                 limit: expired.limit,
             },
             remedy,

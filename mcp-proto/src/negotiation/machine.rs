@@ -9,10 +9,11 @@ use super::failure::{Expired, Failure};
 use super::observation::{Log, Observation, Subject};
 use super::state::{Corrections, First, State};
 use super::{
-    Command, EraSetting, Event, HandshakeAnswer, ModernError, Policy, ProbeAnswer, Verdict,
+    Command, EraSetting, Event, HandshakeAnswer, ModernError, PROBE_SETTING, Policy, ProbeAnswer,
+    Verdict,
 };
 use crate::error::Cause;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::version::Version;
 use crate::violation::{Fault, Violation};
 
@@ -169,15 +170,15 @@ impl Negotiation {
         if self.state != State::Idle {
             return;
         }
-        let (first, limit) = match self.policy.era {
-            EraSetting::Auto | EraSetting::Modern => (First::Probe, self.policy.probe_timeout),
+        let first = match self.policy.era {
+            EraSetting::Auto | EraSetting::Modern => First::Probe,
             EraSetting::Legacy if self.policy.allow_legacy && self.policy.legacy_available => {
-                (First::Handshake, self.policy.handshake_timeout)
+                First::Handshake
             }
             EraSetting::Legacy => return self.fail(Failure::legacy_setting(&self.policy)),
         };
         self.state = State::Opening { first };
-        self.wait(START, limit);
+        self.wait(START, first);
     }
 
     fn on_link_up(&mut self) {
@@ -379,14 +380,13 @@ impl Negotiation {
     }
 
     fn fall_back(&mut self, why: &Ambiguity) {
-        let limit = self.policy.handshake_timeout;
         let unanswered = match why {
             Ambiguity::Closed { .. } if self.policy.respawnable => {
                 self.state = State::Opening {
                     first: First::Handshake,
                 };
                 self.commands.push_back(Command::Respawn);
-                return self.wait(START, limit);
+                return self.wait(START, First::Handshake);
             }
             Ambiguity::Closed { description, .. } => {
                 let failure = Failure::closed_on_probe(description, &self.policy);
@@ -396,7 +396,7 @@ impl Negotiation {
             Ambiguity::Timeout(_) => Some(self.attempts),
         };
         self.state = self.handshake(unanswered);
-        self.wait(HANDSHAKE, limit);
+        self.wait(HANDSHAKE, First::Handshake);
     }
 
     /// A modern error in answer to a probe: each kind is corrected once (R12, R13).
@@ -451,7 +451,7 @@ impl Negotiation {
             },
         };
         self.state = self.probe(version, spent);
-        self.wait(PROBE, self.policy.probe_timeout);
+        self.wait(PROBE, First::Probe);
     }
 
     fn can_declare(&self, required: &[String]) -> bool {
@@ -496,10 +496,19 @@ impl Negotiation {
         self.dropped_late = self.dropped_late.saturating_add(1);
     }
 
-    fn wait(&mut self, awaited: &'static str, limit: Duration) {
+    /// Begins the deadline of a probe or of a handshake.
+    fn wait(&mut self, awaited: &'static str, of: First) {
+        let (limit, setting) = match of {
+            First::Probe => (self.policy.probe_timeout, PROBE_SETTING),
+            First::Handshake => (self.policy.handshake_timeout, self.policy.handshake_setting),
+        };
         self.deadline = Some(Deadline {
             at: self.now + limit,
-            expired: Expired { awaited, limit },
+            expired: Expired {
+                awaited,
+                limit,
+                setting,
+            },
         });
     }
 

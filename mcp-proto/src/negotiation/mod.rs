@@ -48,6 +48,9 @@ use crate::error::{Cause, RpcError};
 use crate::time::Duration;
 use crate::version::Version;
 
+/// The configuration field that holds the deadline of a probe.
+pub(crate) const PROBE_SETTING: &str = "probeTimeoutMs";
+
 /// The default of [`Policy::probe_timeout`] and [`Policy::handshake_timeout`]: 10 s, because a first
 /// start through a package runner is slow and is not silence.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -82,6 +85,9 @@ pub struct Policy {
     pub probe_timeout: Duration,
     /// How long the handshake may take, with the start of the process that it needs, if any.
     pub handshake_timeout: Duration,
+    /// The configuration field that has to be raised for the handshake to be given more time. Default
+    /// `probeTimeoutMs`.
+    pub handshake_setting: &'static str,
     /// Whether a closed link can be replaced by a new one: true for a process that we start, false
     /// for a stream that the host handed over. Default true.
     pub respawnable: bool,
@@ -100,6 +106,7 @@ impl Default for Policy {
             legacy_available: true,
             probe_timeout: DEFAULT_TIMEOUT,
             handshake_timeout: DEFAULT_TIMEOUT,
+            handshake_setting: PROBE_SETTING,
             respawnable: true,
             declarable: Vec::new(),
         }

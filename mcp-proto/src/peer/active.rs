@@ -9,14 +9,15 @@ use alloc::vec::Vec;
 use super::streaming::Stream;
 use crate::cache::Ticket;
 use crate::continuation::{Continuation, InputRounds};
-use crate::error::{Error, Ran};
+use crate::error::Error;
 use crate::identity::{CallerMeta, Params, ProgressToken, TraceContext};
 use crate::ids::OperationId;
+use crate::legacy::Deferred;
 use crate::manifest::Listing;
 use crate::operation::{Notification, Options, Request};
 use crate::safety::RetryGate;
 use crate::time::{Duration, Instant};
-use crate::types::{InputResponses, Prompt, Resource, ResourceTemplate, Tool};
+use crate::types::{InputRequest, InputResponses, Prompt, Resource, ResourceTemplate, Tool};
 use crate::wire::{IdToken, Json};
 
 /// One operation, from its acceptance by the peer to its outcome.
@@ -29,6 +30,9 @@ pub(super) struct Active {
     pub(super) call_index: Option<u64>,
     pub(super) stage: Stage,
     pub(super) clock: Option<Clock>,
+    /// When its first request was handed to the link; the time for which the application was asked does not
+    /// count.
+    pub(super) handed_over: Option<Instant>,
     /// What was sent, so that a retry can keep its `_meta` (R7).
     pub(super) sent: Option<Sent>,
     /// It was submitted before the first listing was in, which therefore is news enough for it.
@@ -37,10 +41,14 @@ pub(super) struct Active {
     pub(super) ticket: Option<Ticket>,
     /// A retry for [`UNSUPPORTED_PROTOCOL_VERSION`](crate::negotiation) was made already (R12).
     pub(super) version_retried: bool,
+    /// A retry for [`HEADER_MISMATCH`](crate::negotiation) was made already (R13).
+    pub(super) header_retried: bool,
     /// How often the manifest was read for it.
     pub(super) refreshes: u8,
-    /// Whether it may have been executed, by a request that is not on its way any more.
-    pub(super) ran: Ran,
+    /// An earlier request for it may have been executed, whatever becomes of later ones.
+    pub(super) may_have_run: bool,
+    /// What a server of an older revision asks in the middle of it. The deadlines stand still.
+    pub(super) asked: Option<Box<Asked>>,
     /// Decides about retries and counts them, once there was something to decide.
     pub(super) gate: Option<Box<RetryGate>>,
     /// How the request failed about which the application is asked.
@@ -53,6 +61,16 @@ pub(super) struct Active {
     pub(super) resumed: Option<Box<Resumed>>,
     /// The last progress that was reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
+}
+
+/// A request of the server that the application answers.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Its id, in the server's words.
+    pub(super) id: String,
+    pub(super) deferred: Deferred,
+    pub(super) request: InputRequest,
+    pub(super) since: Instant,
 }
 
 /// A request that was asked about earlier, and the answers.
@@ -263,12 +281,15 @@ impl Active {
             call_index,
             stage: Stage::Queued,
             clock: None,
+            handed_over: None,
             sent: None,
             shares_listing: false,
             ticket: None,
             version_retried: false,
+            header_retried: false,
             refreshes: 0,
-            ran: Ran::No,
+            may_have_run: false,
+            asked: None,
             gate: None,
             error: None,
             stream: None,
@@ -294,6 +315,9 @@ impl Active {
 
     /// When it is looked at again if nothing happens before.
     pub(super) fn due(&self) -> Option<Instant> {
+        if self.asked.is_some() {
+            return None;
+        }
         if let Some(stream) = &self.stream {
             return self.stream_due(stream);
         }
@@ -308,7 +332,7 @@ impl Active {
     /// The deadline that has passed, unless the deadlines stand still. A stream keeps its own.
     pub(super) fn expired(&self, now: Instant) -> Option<Expired> {
         match self.stage {
-            _ if self.stream.is_some() => None,
+            _ if self.asked.is_some() || self.stream.is_some() => None,
             Stage::AwaitInput { .. } => None,
             _ => self.clock?.expired(now),
         }
@@ -332,6 +356,11 @@ impl Active {
     /// Whether this is the subscription that a request opened.
     pub(super) fn listens_with(&self, request: u64) -> bool {
         matches!(&self.stage, Stage::Listening(listening) if listening.request == Some(request))
+    }
+
+    /// Whether it is a call of such a tool.
+    pub(super) fn calls(&self, is_such: impl FnOnce(&str) -> bool) -> bool {
+        matches!(&self.request, Request::CallTool(call) if is_such(&call.tool))
     }
 
     /// The method that is awaited, for messages.

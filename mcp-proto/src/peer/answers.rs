@@ -54,9 +54,24 @@ impl Peer {
         {
             active.version_retried = true;
             if self.adopt_version(&rpc) {
+                self.count_retry();
                 self.resend(operation, active);
                 return;
             }
+        }
+        // The server checks headers against a tool's schema, which is not the one that we know. Nothing ran.
+        if rpc.code == ModernError::HEADER_MISMATCH
+            && matches!(active.request, Request::CallTool(_))
+            && !active.header_retried
+            && self.speaks_modern()
+        {
+            active.header_retried = true;
+            active.refreshes = 0;
+            self.tools_changed = true;
+            self.counters.retries = self.counters.retries.saturating_add(1);
+            active.stage = Stage::Queued;
+            self.start(operation, active, now);
+            return;
         }
         // In answer to a cursor it is no statement about the method, which has answered before.
         if rpc.code == METHOD_NOT_FOUND
@@ -74,6 +89,11 @@ impl Peer {
         self.end(operation, active, Outcome::Failed(error));
     }
 
+    fn speaks_modern(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.dialect.request_meta)
+    }
+
     /// Takes the newest revision in common that an inline version error names (R12).
     fn adopt_version(&mut self, rpc: &RpcError) -> bool {
         let Ok(ModernError::UnsupportedVersion {
@@ -83,10 +103,7 @@ impl Peer {
         else {
             return false;
         };
-        let modern = self
-            .session
-            .as_ref()
-            .is_some_and(|session| session.dialect.request_meta);
+        let modern = self.speaks_modern();
         match Version::newest_mutual_modern(&supported).filter(|_| modern) {
             Some(version) => {
                 self.adopt(version);

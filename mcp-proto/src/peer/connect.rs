@@ -23,7 +23,6 @@ use crate::time::Instant;
 use crate::types::{CacheScope, DiscoverFault, DiscoverResult, Implementation};
 use crate::version::Version;
 use crate::violation::{Fault, Violation};
-use crate::wire::Json;
 use crate::wire::{Answer, printable};
 
 /// What was agreed with the server. In the modern era nothing of it is state of the connection (R8): it
@@ -54,17 +53,22 @@ impl Session {
 
 /// What the configuration says about eras.
 pub(super) fn policy(config: &PeerConfig, proved_modern: bool) -> Policy {
+    // A probe may be cut short for servers that never answer one; a handshake is a request like any
+    // other.
+    let patience = config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT);
+    let (handshake_timeout, handshake_setting) = if config.timeout < patience {
+        (config.timeout, "timeoutMs")
+    } else {
+        (patience, negotiation::PROBE_SETTING)
+    };
     Policy {
         era: config.era,
         allow_legacy: config.allow_legacy,
         proved_modern,
         legacy_available: !config.legacy_versions.is_empty(),
         probe_timeout: config.probe_timeout,
-        // A probe may be cut short for servers that never answer one; a handshake is a request like
-        // any other.
-        handshake_timeout: config
-            .timeout
-            .min(config.probe_timeout.max(negotiation::DEFAULT_TIMEOUT)),
+        handshake_timeout,
+        handshake_setting,
         respawnable: matches!(config.transport, Transport::Stdio(_)),
         declarable: Vec::new(),
     }
@@ -82,7 +86,9 @@ impl Peer {
     /// Starts anew. Nothing of an earlier life is known of this one (R16), but its manifest stays in force
     /// until there is another.
     pub(super) fn start_connecting(&mut self, now: Instant) {
+        self.reach(now);
         self.phase = Phase::Connecting;
+        self.degraded_life = false;
         self.negotiation = Negotiation::new(policy(&self.config, self.proved_modern));
         (self.handshake, self.handshaken) = (None, None);
         (self.discovered, self.session) = (None, None);
@@ -202,6 +208,7 @@ impl Peer {
 
     /// The peer cannot be used, now or any more. While it may come back, what has not been sent waits.
     fn give_up_or_restart(&mut self, error: Error, now: Instant) {
+        self.meter_failure(&error);
         let restarts = self.restarts() && self.recovery.lost(now).is_some();
         if restarts {
             self.phase = Phase::Restarting(error);
@@ -217,6 +224,7 @@ impl Peer {
     pub(super) fn settle(&mut self) {
         self.has_settled = true;
         self.just_settled = true;
+        self.meter_phase();
         self.deliver(News::PeerChanged { peer: self.id });
     }
 
@@ -232,7 +240,10 @@ impl Peer {
     /// Tells the negotiation a fact, while there is one.
     pub(super) fn negotiate(&mut self, event: negotiation::Event, now: Instant) {
         if self.is_negotiating() {
+            let before = self.negotiation.dropped_late();
             self.negotiation.handle(event, now);
+            let dropped = self.negotiation.dropped_late().saturating_sub(before);
+            self.counters.late_answers = self.counters.late_answers.saturating_add(dropped);
             self.drive_negotiation(now);
         }
     }
@@ -256,6 +267,12 @@ impl Peer {
                 }
                 Command::Established(verdict) => self.establish(verdict, now),
                 Command::Fail(failure) => {
+                    // Some violations are seen by the negotiation alone (R61).
+                    if let Cause::SchemaViolation(fault) = &failure.cause
+                        && self.degraded.is_none()
+                    {
+                        self.degrade(fault);
+                    }
                     let remedy = self.redact(&failure.remedy);
                     let mut cause = failure.cause;
                     if let Cause::Closed { stderr, .. } = &mut cause {
@@ -301,8 +318,7 @@ impl Peer {
     }
 
     fn begin_handshake(&mut self, now: Instant) {
-        // Nothing that a server could ask for is declared: nobody would answer.
-        let capabilities = Json::from(serde_json::json!({}));
+        let capabilities = self.identity.legacy_capabilities();
         let versions = &self.config.legacy_versions;
         match legacy::Handshake::new(versions, &capabilities, self.identity.client_info()) {
             Ok(handshake) => {
@@ -310,7 +326,7 @@ impl Peer {
                 let request = handshake.request();
                 self.handshake = Some(handshake);
                 self.send_message(Owner::Handshake, &request);
-                self.answer_early_requests();
+                self.answer_early_requests(now);
             }
             Err(error) => {
                 let error = self.error(Cause::Config(error.to_string()));
@@ -410,7 +426,7 @@ impl Peer {
                 self.session = self.handshaken.take();
                 let message = legacy::Handshake::initialized();
                 self.notify(message.method, None);
-                self.answer_early_requests();
+                self.answer_early_requests(now);
                 if let Some(level) = self
                     .identity
                     .log_level()

@@ -12,6 +12,7 @@ impl Peer {
         if self.wake.is_none_or(|wake| now < wake) {
             return;
         }
+        self.reach(now);
         for old in &mut self.fading {
             let _ = old.on_time(now, &mut self.actions);
         }

@@ -34,6 +34,8 @@ pub struct Counters {
     pub starts: u64,
     /// Bytes received on standard output.
     pub bytes_received: u64,
+    /// Bytes handed out to be written.
+    pub bytes_sent: u64,
 }
 
 /// One peer as `doctor` shows it. Free of secrets.
@@ -109,7 +111,7 @@ impl Peer {
             command: self.config.transport.to_string(),
             server: server.map(|server| self.redact(&server.to_string())),
             evidence,
-            counters: self.counters,
+            counters: self.counters(),
             noise: struck_out(self.noise.lines()),
             stderr: struck_out(stderr),
         }

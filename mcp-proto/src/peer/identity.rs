@@ -1,6 +1,7 @@
 //! Who the application is.
 
 use crate::identity::{MetaError, MetaTemplate};
+use crate::legacy;
 use crate::types::{InputCapabilities, LogLevel};
 use crate::version::Version;
 use crate::wire::Json;
@@ -19,6 +20,7 @@ pub struct Identity {
     client_info: Json,
     capabilities: Json,
     log_level: Option<LogLevel>,
+    answers: bool,
     accepts: InputCapabilities,
 }
 
@@ -42,6 +44,7 @@ impl Identity {
             client_info,
             capabilities,
             log_level: None,
+            answers: false,
             accepts,
         })
     }
@@ -51,6 +54,15 @@ impl Identity {
     #[must_use]
     pub const fn with_log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
+        self
+    }
+
+    /// The same, saying whether the application answers questions while a request is open
+    /// ([`Options::interactive`](crate::Options::interactive)). Servers of older revisions know no other way to
+    /// ask: without this they are told that nothing can be asked for.
+    #[must_use]
+    pub const fn answering(mut self, answers: bool) -> Self {
+        self.answers = answers;
         self
     }
 
@@ -72,6 +84,11 @@ impl Identity {
         self.accepts
     }
 
+    /// What servers of older revisions are told; they may ask only while somebody answers.
+    pub(super) fn legacy_capabilities(&self) -> Json {
+        legacy::capabilities(self.answers.then_some(&self.capabilities))
+    }
+
     /// What every request of this revision carries.
     pub(super) fn template(&self, version: Version, info: bool, alias: bool) -> MetaTemplate {
         let info = info.then_some(&self.client_info);
@@ -90,6 +107,7 @@ impl Default for Identity {
             client_info: Json::from(info),
             capabilities: Json::from(serde_json::json!({})),
             log_level: None,
+            answers: false,
             accepts: InputCapabilities::default(),
         }
     }

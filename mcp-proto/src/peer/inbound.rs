@@ -22,8 +22,8 @@ use crate::types::{self, LogLevel, Progress};
 use crate::version::Version;
 use crate::violation::{Fault, Violation};
 use crate::wire::{
-    self, Answer, IdToken, Json, Line, LineBuffer, Message, RejectKind, Response, ResponseId,
-    depth, envelope, printable,
+    self, Answer, IdToken, Json, Line, LineBuffer, Members, Message, RejectKind, Response,
+    ResponseId, depth, envelope, printable,
 };
 
 /// How many requests of a server are kept until it is known whether it may send any.
@@ -39,6 +39,7 @@ impl Peer {
         let Some(mut framer) = self.take_framer(link) else {
             return;
         };
+        self.reach(now);
         self.counters.bytes_received = self
             .counters
             .bytes_received
@@ -127,7 +128,7 @@ impl Peer {
             Message::Notification(notification) => {
                 self.on_notification(&notification.method, notification.params, now);
             }
-            Message::Request(request) => self.on_server_request(&request),
+            Message::Request(request) => self.on_server_request(&request, now),
         }
     }
 
@@ -289,12 +290,12 @@ impl Peer {
     }
 
     /// A request of the server: forbidden in the modern era, answered in the others (R60).
-    fn on_server_request(&mut self, request: &wire::Request<'_>) {
+    fn on_server_request(&mut self, request: &wire::Request<'_>, now: Instant) {
         let dialect = self.session.as_ref().map(|session| &session.dialect);
         match dialect {
             Some(dialect) if dialect.server_requests => {
                 let version = dialect.version;
-                self.answer_request(version, request.id, &request.method);
+                self.answer_request(version, request.id, &request.method, request.params, now);
             }
             Some(_) => {
                 let method = printable(request.method.as_bytes(), 80);
@@ -309,7 +310,7 @@ impl Peer {
                 let is_short = early.0.len().max(early.1.len()) <= EARLY_BYTES;
                 if is_short && self.early_requests.len() < EARLY_REQUESTS_MAX {
                     self.early_requests.push(early);
-                    self.answer_early_requests();
+                    self.answer_early_requests(now);
                 } else {
                     self.counters.dropped_requests =
                         self.counters.dropped_requests.saturating_add(1);
@@ -318,13 +319,22 @@ impl Peer {
         }
     }
 
-    /// Nothing was declared, so whatever is asked for does not exist here; `ping` does.
-    fn answer_request(&mut self, version: Version, id: IdToken<'_>, method: &str) {
-        let declared = legacy::Declared::default();
-        match legacy::answer_request(version, &declared, method, None) {
+    /// What was not declared does not exist here; `ping` does; the rest is for the application to answer.
+    fn answer_request(
+        &mut self,
+        version: Version,
+        id: IdToken<'_>,
+        method: &str,
+        params: Option<&RawValue>,
+        now: Instant,
+    ) {
+        let declared = self.handshake.as_ref().map(legacy::Handshake::declared);
+        let declared = declared.copied().unwrap_or_default();
+        let members = params.and_then(|params| Members::parse(params.get()).ok());
+        match legacy::answer_request(version, &declared, method, members.as_ref()) {
             ServerRequestReply::Result(result) => self.respond(id, Ok(result.as_str())),
             ServerRequestReply::Error { code, message } => self.respond(id, Err((code, message))),
-            ServerRequestReply::Defer(_) => {}
+            ServerRequestReply::Defer(deferred) => self.defer(id, deferred, method, params, now),
         }
     }
 
@@ -332,20 +342,20 @@ impl Peer {
     /// been sent, everything once it is complete.
     ///
     /// spec: 2025-11-25 basic/lifecycle#initialization
-    pub(super) fn answer_early_requests(&mut self) {
+    pub(super) fn answer_early_requests(&mut self, now: Instant) {
         let session = self.session.as_ref().map(|session| session.dialect.version);
         let version = match (session, &self.handshake, &self.speech) {
             (Some(version), ..) => version,
             (None, Some(handshake), Speech::Legacy) => handshake.offered(),
             _ => return,
         };
-        let (now, later) = core::mem::take(&mut self.early_requests)
+        let (due, later) = core::mem::take(&mut self.early_requests)
             .into_iter()
             .partition::<Vec<_>, _>(|(_, method)| session.is_some() || method == "ping");
         self.early_requests = later;
-        for (id, method) in now {
+        for (id, method) in due {
             if let Some(id) = IdToken::parse(&id) {
-                self.answer_request(version, id, &method);
+                self.answer_request(version, id, &method, None, now);
             }
         }
     }

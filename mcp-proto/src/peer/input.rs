@@ -4,19 +4,26 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
 use super::Peer;
-use super::active::{Active, Resumed, Sent, Stage};
+use serde_json::value::RawValue;
+
+use super::active::{Active, Asked, Resumed, Sent, Stage};
 use crate::continuation::{
-    Backoff, InputPolicy, InputRounds, InputStep, PeerPin, PendingRequest, ResumableMethod,
+    Backoff, InputError, InputPolicy, InputRounds, InputStep, PeerPin, PendingRequest,
+    ResumableMethod,
 };
 use crate::error::{Cause, Error, Ran};
 use crate::identity::{CallerMeta, Params};
 use crate::ids::OperationId;
+use crate::legacy::{self, Deferred};
 use crate::operation::{News, Options, Outcome, PendingInput, Request};
 use crate::safety::IdempotencyKey;
 use crate::time::Instant;
 use crate::types::{InputRequired, InputResponses};
 use crate::violation::{Fault, Violation};
-use crate::wire::Members;
+use crate::wire::{IdToken, Members};
+
+/// The key of the only question that an older server has at a time.
+const ASKED_KEY: &str = "request";
 
 impl Peer {
     /// The server needs input before it can answer. On a fault the operation is handed back to be ended
@@ -28,6 +35,8 @@ impl Peer {
         members: &Members<'_>,
         now: Instant,
     ) -> Result<(), (Box<Active>, Fault)> {
+        // It has begun, at least.
+        active.may_have_run = true;
         let input = match self.read_input_required(&active, members) {
             Ok(input) => input,
             Err(fault) => return Err((active, fault)),
@@ -149,6 +158,10 @@ impl Peer {
         responses: &InputResponses,
         now: Instant,
     ) -> Result<(), Error> {
+        self.reach(now);
+        if let Some(answered) = self.answer_asked(operation, responses, now) {
+            return answered;
+        }
         let asked = match self.operations.get_mut(&operation) {
             Some(active) => match (&active.stage, &mut active.rounds) {
                 (&Stage::AwaitInput { since }, Some(rounds)) => {
@@ -173,7 +186,13 @@ impl Peer {
     }
 
     /// The application will not answer: the operation ends with what is asked.
-    pub(super) fn finish_asking(&mut self, operation: OperationId) {
+    pub(super) fn finish_asking(&mut self, operation: OperationId, now: Instant) {
+        if let Some(active) = self.operations.get_mut(&operation)
+            && let Some(asked) = active.asked.take()
+        {
+            active.stood_still(asked.since, now);
+            self.refuse_asked(&asked);
+        }
         let asked = self.operations.get(&operation).and_then(|active| {
             let rounds = active.rounds.as_ref()?;
             let continuation = rounds.continuation()?;
@@ -234,12 +253,14 @@ impl Peer {
             return self.misused(operation, active, "there is no session to go on in".into());
         };
         if let Request::CallTool(call) = &active.request
-            && self.config.validate_capabilities
+            && (self.config.validate_capabilities || self.pins.holds(&call.tool))
             && !self.manifest.contains(&call.tool)
         {
             let error = self.error(self.no_such_tool(&call.tool));
             return self.end(operation, active, Outcome::Failed(error));
         }
+        // In its earlier rounds.
+        active.may_have_run = true;
         let request = resumed.continuation.request().clone();
         let input = resumed.continuation.input().clone();
         let begun = InputRounds::resume(self.input_policy(), resumed.continuation, &pin, now);
@@ -280,19 +301,108 @@ impl Peer {
     }
 }
 
-impl Active {
-    /// Waits for its turn to be sent with these parameters. The time since then was not the server's, and
-    /// its deadlines stood still.
-    fn go_on(&mut self, params: Params, since: Instant, now: Instant) {
-        if let Some(sent) = &mut self.sent {
-            sent.params = params;
+/// Older revisions ask in the middle of a request, by one of their own.
+impl Peer {
+    /// Puts a request of the server before the application: as a question about the oldest interactive
+    /// operation under way that is not asked about already. Without one there is nobody to ask.
+    pub(super) fn defer(
+        &mut self,
+        id: IdToken<'_>,
+        deferred: Deferred,
+        method: &str,
+        params: Option<&RawValue>,
+        now: Instant,
+    ) {
+        let input = match question(method, params) {
+            Ok(input) => input,
+            Err(fault) => {
+                self.note(alloc::format!("asks for input in a wrong way: {fault}"));
+                return self.respond(id, Err((-32602, "Invalid params")));
+            }
+        };
+        let open = self.operations.iter_mut().find(|(_, active)| {
+            active.options.interactive
+                && active.request.may_need_input()
+                && active.asked.is_none()
+                && matches!(active.stage, Stage::Requested { .. })
+        });
+        let (Some((operation, active)), Some(request)) = (open, input.requests.first()) else {
+            return self.respond(id, legacy::unanswered(deferred));
+        };
+        let operation = *operation;
+        active.asked = Some(Box::new(Asked {
+            id: id.as_str().into(),
+            deferred,
+            request: request.clone(),
+            since: now,
+        }));
+        let input = Box::new(input);
+        self.deliver(News::InputNeeded { operation, input });
+    }
+
+    /// Answers what an older server asks about an operation; `None` when it does not.
+    fn answer_asked(
+        &mut self,
+        operation: OperationId,
+        responses: &InputResponses,
+        now: Instant,
+    ) -> Option<Result<(), Error>> {
+        let active = self.operations.get_mut(&operation)?;
+        let asked = active.asked.take()?;
+        let judged = InputError::check(core::slice::from_ref(&asked.request), responses);
+        let response = responses.get(&asked.request.key);
+        let (Ok(()), Some(response)) = (&judged, response) else {
+            active.asked = Some(asked);
+            let words = judged.err().map(|error| error.to_string());
+            return Some(Err(self.error(Cause::Usage(words.unwrap_or_default()))));
+        };
+        active.stood_still(asked.since, now);
+        if let Some(id) = IdToken::parse(&asked.id) {
+            self.respond(id, Ok(response.as_json().as_str()));
         }
+        self.pump(now);
+        self.flush();
+        Some(Ok(()))
+    }
+
+    /// Nobody answers what an older server asks.
+    pub(super) fn refuse_asked(&mut self, asked: &Asked) {
+        if let Some(id) = IdToken::parse(&asked.id) {
+            self.respond(id, legacy::unanswered(asked.deferred));
+        }
+    }
+}
+
+/// One request of an older server in the form of today's input requests.
+fn question(method: &str, params: Option<&RawValue>) -> Result<InputRequired, Fault> {
+    let requests = Params::build(|object| {
+        let mut request = object.object(ASKED_KEY);
+        request.string("method", method);
+        request.raw("params", params.map_or("{}", RawValue::get));
+        request.end();
+    });
+    let requests = crate::wire::Json::parse(requests.as_str()).ok();
+    InputRequired::restore(requests.as_ref(), None)
+}
+
+impl Active {
+    fn stood_still(&mut self, since: Instant, now: Instant) {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);
         }
         if let Some(stream) = &mut self.stream {
             stream.machine.stood_still(since, now);
         }
+        self.handed_over = self.handed_over.map(|at| at + now.since(since));
+    }
+
+    /// Waits for its turn to be sent with these parameters. The time since then was not the server's, and
+    /// its deadlines stood still.
+    fn go_on(&mut self, params: Params, since: Instant, now: Instant) {
+        if let Some(sent) = &mut self.sent {
+            sent.params = params;
+        }
+        self.stood_still(since, now);
         self.stage = Stage::Queued;
     }
 }

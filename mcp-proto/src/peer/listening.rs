@@ -19,8 +19,9 @@ impl Peer {
     /// Ends a [`Request::Listen`] with its count, and an operation for which the application is asked for
     /// input with what is asked. Other operations are ignored.
     pub fn finish(&mut self, operation: OperationId, now: Instant) {
+        self.reach(now);
         self.finish_listening(operation);
-        self.finish_asking(operation);
+        self.finish_asking(operation, now);
         self.pump(now);
         self.flush();
     }
@@ -90,6 +91,7 @@ impl Peer {
             };
             let request = self.send_control(owner, "subscriptions/listen", Some(&params), extra);
             listening.request = Some(request);
+            active.handed_over.get_or_insert(self.now);
         } else {
             listening.acknowledged = true;
             active.clock = active.clock.and_then(|clock| clock.silent(&active.options));

@@ -87,6 +87,7 @@ impl Peer {
             caller_meta: active.meta.as_ref(),
         };
         let request = self.send_control(owner, active.method(), params.as_ref(), extra);
+        active.handed_over.get_or_insert(self.now);
         active.stage = Stage::Paging { request, pages };
         self.operations.insert(operation, active);
     }
@@ -200,12 +201,18 @@ impl Peer {
     fn install(&mut self, list: List<Tool>) {
         let is_first = !self.manifest.is_known();
         self.tools_changed = false;
-        if let Installed::Replaced(changes) = self.manifest.install(list, |_| None)
+        let (installed, quarantines) = self.install_pinned(list);
+        if let Installed::Replaced(mut changes) = installed
             && !is_first
-            && !changes.is_empty()
         {
-            self.note(describe(&changes));
-            self.deliver(News::PeerChanged { peer: self.id });
+            // What is quarantined is not gone, and is reported as what it is.
+            changes.removed.retain(|name| !self.pins.holds(name));
+            if !changes.is_empty() {
+                self.note(describe(&changes));
+            }
+            if !changes.is_empty() || quarantines {
+                self.deliver(News::PeerChanged { peer: self.id });
+            }
         }
         // A peer whose first listing failed is well again, whoever asked for this one.
         if matches!(self.phase, Phase::Failed(_)) {
@@ -329,9 +336,18 @@ impl Peer {
     }
 
     pub(super) fn no_such_tool(&self, tool: &str) -> Cause {
+        let manifest_digest = self.manifest.digest().unwrap_or_default().into();
+        let is_quarantined = self.pins.holds(tool);
+        let tool = tool.into();
+        if is_quarantined {
+            return Cause::Quarantined {
+                tool,
+                manifest_digest,
+            };
+        }
         Cause::CapabilityMissing {
-            tool: tool.into(),
-            manifest_digest: self.manifest.digest().unwrap_or_default().into(),
+            tool,
+            manifest_digest,
         }
     }
 }

@@ -14,7 +14,9 @@ mod input;
 mod last_words;
 mod listening;
 mod lists;
+mod metering;
 mod operations;
+mod pinning;
 mod requests;
 mod retries;
 mod secrets;
@@ -35,6 +37,7 @@ use crate::event::Event;
 use crate::identity::{CallerMeta, MetaError, TraceId};
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::manifest::Manifest;
+use crate::metrics::ServerMetrics;
 use crate::negotiation::Negotiation;
 use crate::operation::{Ended, News, Options, Outcome, Request};
 use crate::recovery::Recovery;
@@ -46,9 +49,11 @@ use crate::violation::Fault;
 
 pub use diagnosis::{Counters, Diagnosis};
 pub use identity::Identity;
+pub use pinning::QuarantinedTool;
 
 use active::Active;
 use connect::Session;
+use pinning::Pins;
 use requests::Requests;
 use sending::Speech;
 
@@ -112,11 +117,17 @@ pub struct Peer {
     /// Those of them that have not begun, in order.
     queue: VecDeque<OperationId>,
     manifest: Manifest,
+    pins: Pins,
     /// Notifications that were not taken when their listening operation ended; of the latest ones.
     unread: Unread,
     cache: ResponseCache,
     degraded: Option<Fault>,
+    /// The server has broken the protocol in its present life.
+    degraded_life: bool,
     counters: Counters,
+    metrics: ServerMetrics,
+    /// The latest time at which something happened here.
+    now: Instant,
     noise: Tail,
     notes: Vec<String>,
     /// Said to have changed since the manifest was read.
@@ -171,10 +182,14 @@ impl Peer {
             requests: Requests::default(),
             operations: BTreeMap::new(),
             manifest: Manifest::new(),
+            pins: Pins::default(),
             unread: Unread::default(),
             cache: ResponseCache::new(CACHE_ENTRIES_MAX, CACHE_BYTES_MAX),
             degraded: None,
+            degraded_life: false,
             counters: Counters::default(),
+            metrics: ServerMetrics::default(),
+            now: Instant::ZERO,
             noise,
             heard_message: false,
             last_stderr: Vec::new(),
@@ -256,6 +271,7 @@ impl Peer {
     pub(crate) fn retry_listing(&mut self, now: Instant) -> bool {
         let retries = matches!(self.phase, Phase::Failed(_)) && self.is_linked();
         if retries {
+            self.reach(now);
             self.read_manifest(now);
             self.flush();
         }
@@ -295,6 +311,7 @@ impl Peer {
         call_index: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
+        self.reach(now);
         crate::operation::check(&request, &options).map_err(|cause| self.error(cause))?;
         let (request, resumed) =
             input::unfold(request, &mut options).map_err(|cause| self.error(cause))?;
@@ -335,6 +352,7 @@ impl Peer {
     /// Cancels an operation (R40): it ends at once, with [`Cause::Cancelled`]; whether it may have been
     /// executed stands in the error. A streamed call ends with its text so far. Unknown and ended operations are ignored.
     pub fn cancel(&mut self, operation: OperationId, now: Instant) {
+        self.reach(now);
         let active = self.operations.get(&operation);
         if active.is_some_and(|active| active.options.stream.is_some()) {
             self.cancel_stream(operation, now);
@@ -351,6 +369,11 @@ impl Peer {
         match event {
             Event::TimePassed => self.on_time(now),
             Event::LinkData { link, bytes } => self.on_data(link, bytes, now),
+            // Its client's business.
+            Event::LedgerRead { .. }
+            | Event::LedgerEnded
+            | Event::LedgerAppended
+            | Event::LedgerFailed { .. } => {}
             Event::LinkOpened { link }
             | Event::LinkFailed { link, .. }
             | Event::LinkStderr { link, .. }
@@ -366,7 +389,12 @@ impl Peer {
 
     /// The next wish. Drain until `None` after every command and every fact.
     pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
+        let action = self.actions.pop_front();
+        if let Some(Action::Write { bytes, .. }) = &action {
+            let sent = bytes.len() as u64;
+            self.counters.bytes_sent = self.counters.bytes_sent.saturating_add(sent);
+        }
+        action
     }
 
     /// When [`Event::TimePassed`] is due if nothing happens before; it may be early, never late. Changes
@@ -382,6 +410,7 @@ impl Peer {
         if matches!(self.phase, Phase::Closing) {
             return;
         }
+        self.reach(now);
         self.phase = Phase::Closing;
         self.recovery.stop();
         self.end_all(now, || Cause::Closed {
@@ -393,6 +422,10 @@ impl Peer {
     }
 
     fn on_link(&mut self, link: LinkId, event: Event<'_>, now: Instant) {
+        let mut known = self.link.iter().chain(&self.fading);
+        if known.any(|known| known.id == link) {
+            self.reach(now);
+        }
         if matches!(event, Event::LinkEnded { .. }) {
             self.on_output_end(link, now);
         }
@@ -441,20 +474,6 @@ impl Peer {
             outcome,
         };
         self.deliver(News::Ended(Box::new(ended)));
-    }
-
-    /// Notes a violation: the first one sticks (R61).
-    fn degrade(&mut self, fault: &Fault) {
-        self.counters.violations = self.counters.violations.saturating_add(1);
-        if self.degraded.is_none() {
-            self.degraded = Some(self.redact_fault(fault));
-        }
-    }
-
-    /// The first violation of this task, if there was one.
-    #[must_use]
-    pub const fn degraded(&self) -> Option<&Fault> {
-        self.degraded.as_ref()
     }
 
     fn error(&self, cause: Cause) -> Error {

@@ -54,12 +54,7 @@ impl Peer {
                 max,
             }));
         }
-        match (&self.degraded, request) {
-            (Some(fault), Request::CallTool(_)) if self.config.refuse_degraded => {
-                Err(self.error(Cause::Degraded(fault.clone())))
-            }
-            _ => Ok(()),
-        }
+        self.refuse_degraded(request)
     }
 
     /// Whether a session stands on a usable link.
@@ -126,6 +121,10 @@ impl Peer {
     /// Begins to work on an operation.
     pub(super) fn start(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         self.start_clock(&mut active, now);
+        // It may have been accepted before the peer was degraded.
+        if let Err(error) = self.refuse_degraded(&active.request) {
+            return self.end(operation, active, Outcome::Failed(error));
+        }
         // A peer whose first listing failed gets another chance with every operation.
         if matches!(self.phase, Phase::Failed(_)) && active.request != Request::ListTools {
             self.read_manifest(now);
@@ -181,13 +180,12 @@ impl Peer {
         let Request::CallTool(call) = &active.request else {
             return;
         };
-        if self.config.validate_capabilities {
+        if self.config.validate_capabilities || self.pins.holds(&call.tool) {
             let listed = self.manifest.contains(&call.tool);
-            // A tool that is missing from a list that has changed since may be a new one. A server that
-            // says so with every list is not asked for ever.
-            let may_be_new =
-                !listed && self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
-            if !self.manifest.is_known() || may_be_new {
+            // A tool may have come or gone with a change that was announced. A server that announces one with
+            // every list is not asked for ever.
+            let is_stale = self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
+            if !self.manifest.is_known() || is_stale {
                 active.refreshes += 1;
                 active.stage = Stage::AwaitManifest;
                 self.operations.insert(operation, active);
@@ -256,6 +254,7 @@ impl Peer {
         let owner = Owner::Operation(operation);
         let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
         active.sent = Some(sent);
+        active.handed_over.get_or_insert(self.now);
         active.stage = Stage::Requested { request };
         self.operations.insert(operation, active);
     }
@@ -294,13 +293,20 @@ impl Peer {
         &mut self,
         operation: OperationId,
         mut active: Box<Active>,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) {
-        if let Outcome::Failed(_) = &outcome {
+        if let Outcome::Failed(error) = &mut outcome {
+            if active.may_have_run {
+                error.ran = Ran::Maybe;
+            }
             self.counters.errors = self.counters.errors.saturating_add(1);
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;
         }
+        if let Some(asked) = active.asked.take() {
+            self.refuse_asked(&asked);
+        }
+        self.meter_end(&active, &outcome);
         if let Stage::Listening(listening) = &mut active.stage {
             let unread = core::mem::take(&mut listening.queue);
             self.unread.keep(operation, unread.into());
@@ -327,7 +333,7 @@ impl Peer {
         match failure {
             Some(error) => {
                 for operation in waiting {
-                    self.end_with_error(operation, error.clone().ran(Ran::No));
+                    self.go_on_without_list(operation, &error);
                 }
                 // A good manifest from before is kept (R20).
                 self.phase = if self.manifest.is_known() {
@@ -346,6 +352,20 @@ impl Peer {
         self.settle();
     }
 
+    /// The list that a call waited for did not come. The last good one is still in force (R20); what it does
+    /// not hold cannot be called.
+    fn go_on_without_list(&mut self, operation: OperationId, error: &Error) {
+        let manifest = &self.manifest;
+        match self.operations.get_mut(&operation) {
+            Some(active) if active.calls(|tool| manifest.contains(tool)) => {
+                active.refreshes = MANIFEST_REFRESHES_MAX;
+                active.stage = Stage::Queued;
+                self.queue.push_back(operation);
+            }
+            _ => self.end_with_error(operation, error.clone().ran(Ran::No)),
+        }
+    }
+
     /// Ends an operation early: its request is taken back or cancelled.
     pub(super) fn abandon(&mut self, operation: OperationId, cause: Cause, reason: &str) {
         let Some(active) = self.operations.remove(&operation) else {
@@ -357,7 +377,7 @@ impl Peer {
         };
         self.queue.retain(|queued| *queued != operation);
         let ran = if unsent { Ran::No } else { Ran::Maybe };
-        let error = self.error(cause).ran(ran.max(active.ran));
+        let error = self.error(cause).ran(ran);
         self.end(operation, active, Outcome::Failed(error));
     }
 
@@ -401,7 +421,7 @@ impl Peer {
             };
             let ran = if unsent { Ran::No } else { Ran::Maybe };
             if operation != MANIFEST {
-                let error = self.error(cause()).ran(ran.max(active.ran));
+                let error = self.error(cause()).ran(ran);
                 self.end(operation, active, Outcome::Failed(error));
             }
         }

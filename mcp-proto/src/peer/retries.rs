@@ -51,10 +51,13 @@ impl Peer {
         written: bool,
         cause: &Cause,
     ) -> bool {
-        if written {
-            active.ran = Ran::Maybe;
-        }
-        let error = self.error(cause.clone()).ran(active.ran);
+        active.may_have_run |= written;
+        let ran = if active.may_have_run {
+            Ran::Maybe
+        } else {
+            Ran::No
+        };
+        let error = self.error(cause.clone()).ran(ran);
         let failure = if written {
             Failure::ConnectionLost
         } else {
@@ -80,7 +83,7 @@ impl Peer {
             }
         }
         if written {
-            self.counters.retries = self.counters.retries.saturating_add(1);
+            self.count_retry();
         }
         let waits = matches!(
             active.stage,
@@ -107,6 +110,7 @@ impl Peer {
             stage => *stage = Stage::Queued,
         }
         active.ticket = None;
+        active.asked = None;
         active.refreshes = 0;
         self.operations.insert(operation, active);
     }
@@ -168,6 +172,7 @@ impl Peer {
         retry: bool,
         now: Instant,
     ) {
+        self.reach(now);
         let ruling = self.operations.get_mut(&operation).and_then(|active| {
             let gate = active.gate.as_mut()?;
             gate.decided(question, retry)
@@ -181,7 +186,7 @@ impl Peer {
         if active.stream.is_some() {
             self.stream_ruled(operation, active, ruling, now);
         } else if ruling == Ruling::Retry {
-            self.counters.retries = self.counters.retries.saturating_add(1);
+            self.count_retry();
             self.put_back(operation, active);
             self.queue.push_back(operation);
         } else if let Some(error) = active.error.take() {

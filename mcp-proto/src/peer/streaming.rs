@@ -184,7 +184,7 @@ impl Peer {
                 }
                 StreamWish::Open { source, token, key } => {
                     if source > 1 {
-                        self.counters.retries = self.counters.retries.saturating_add(1);
+                        self.count_retry();
                     }
                     stream.source = source;
                     if stream.from == StreamFrom::Peer {
@@ -192,8 +192,9 @@ impl Peer {
                         return self.send_attempt(operation, active, now);
                     }
                     stream.machine.held(source);
+                    active.handed_over.get_or_insert(self.now);
                     active.stage = Stage::Streaming;
-                    active.ran = Ran::Maybe;
+                    active.may_have_run = true;
                     let request = SourceRequest { source, token, key };
                     self.deliver(News::OpenSource { operation, request });
                 }
@@ -213,7 +214,7 @@ impl Peer {
         }
         if let Some(request) = active.request_id() {
             if !self.withdraw(request, "no longer needed") {
-                active.ran = Ran::Maybe;
+                active.may_have_run = true;
             }
             active.stage = Stage::Streaming;
         }
@@ -247,7 +248,12 @@ impl Peer {
             }
             (_, last) => Cause::StreamDropped(Box::new(DroppedStream::new(dropped, last))),
         };
-        self.error(cause).ran(active.ran)
+        let ran = if active.may_have_run {
+            Ran::Maybe
+        } else {
+            Ran::No
+        };
+        self.error(cause).ran(ran)
     }
 
     /// An attempt came to nothing. Whether there may be another one, the gate decides (R34).
@@ -309,7 +315,7 @@ impl Peer {
         now: Instant,
     ) -> bool {
         if written && active.request_id().is_some() {
-            active.ran = Ran::Maybe;
+            active.may_have_run = true;
             let error = self.error(cause.clone()).ran(Ran::Maybe);
             self.attempt_failed(operation, active, Failure::ConnectionLost, error, now);
             return false;
@@ -372,7 +378,7 @@ impl Peer {
             None => true,
         };
         let ran = if unsent { Ran::No } else { Ran::Maybe };
-        active.ran = active.ran.max(ran);
+        active.may_have_run |= !unsent;
         let cause = Cause::Timeout {
             awaited: awaited(active.method()),
             setting: "timeoutMs",
@@ -426,7 +432,7 @@ impl Peer {
         answer: CallToolResult,
         now: Instant,
     ) {
-        active.ran = Ran::Maybe;
+        active.may_have_run = true;
         if let Some(stream) = &mut active.stream {
             stream.machine.completed(stream.source, answer, now);
         }
@@ -506,6 +512,7 @@ impl Peer {
         {
             return;
         }
+        self.reach(now);
         if let Some(mut active) = self.operations.remove(&operation) {
             if let Some(stream) = &mut active.stream {
                 tell(stream);

@@ -187,7 +187,7 @@ impl Link {
                 self.exit = Some(exit);
                 self.on_fading(now, actions)
             }
-            Event::TimePassed | Event::LinkData { .. } => LinkNews::Nothing,
+            _ => LinkNews::Nothing,
         }
     }
 

@@ -19,9 +19,10 @@ type Result<T> = std::result::Result<T, ScriptError>;
 const OUTPUT_LIMIT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Every step keyword with the members that may stand beside it.
-const KEYWORDS: [(&str, &[&str]); 25] = [
+const KEYWORDS: [(&str, &[&str]); 27] = [
     ("assert_no_input_ms", &[]),
     ("close_stdin_read", &[]),
+    ("close_stdout", &[]),
     ("exit", &[]),
     ("expect_next", &["else_exit", "as"]),
     ("forbid", &[]),
@@ -30,6 +31,7 @@ const KEYWORDS: [(&str, &[&str]); 25] = [
     ("if_seen", &["emit"]),
     ("ignore_sigterm", &[]),
     ("ignore_stdin_eof", &[]),
+    ("kill", &[]),
     ("loop", &[]),
     ("on", &["as", "where"]),
     ("on_each", &["emit", "where"]),
@@ -184,6 +186,7 @@ impl Parser {
         Ok(match keyword {
             "assert_no_input_ms" => Step::AssertNoInput(millis(argument, &at)?),
             "close_stdin_read" => flag(argument, &at, Step::CloseStdin)?,
+            "close_stdout" => flag(argument, &at, Step::CloseStdout)?,
             "expect_next" => Step::ExpectNext {
                 method: string(argument, &at)?.to_owned(),
                 else_exit: optional(members, path, "else_exit", exit_code)?,
@@ -245,6 +248,8 @@ impl Parser {
         let at = format!("{path}.{keyword}");
         match keyword {
             "exit" => exit_code(argument, &at).map(Emission::Exit),
+            "kill" if argument == &Value::Bool(true) => Ok(Emission::Kill),
+            "kill" => Err(ScriptError::new(&at, "expected `true`")),
             "raw" => self.stdout(string(argument, &at)?, &at, false, 1),
             "raw_b64" => bytes(argument, &at).map(Emission::StdoutBytes),
             "repeat" | "repeat_line" => {
@@ -269,7 +274,7 @@ impl Parser {
             other => Err(ScriptError::new(
                 path,
                 format!(
-                    "`{other}` cannot stand in `emit`; use a string, raw, raw_b64, repeat, repeat_line, stderr, stderr_b64, stderr_bytes or exit"
+                    "`{other}` cannot stand in `emit`; use a string, raw, raw_b64, repeat, repeat_line, stderr, stderr_b64, stderr_bytes, exit or kill"
                 ),
             )),
         }

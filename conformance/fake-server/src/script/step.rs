@@ -13,6 +13,7 @@ use crate::message;
 pub(crate) enum Step {
     AssertNoInput(Duration),
     CloseStdin,
+    CloseStdout,
     Emit(Emission),
     ExpectNext {
         method: String,
@@ -52,6 +53,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) enum Emission {
     Exit(i32),
+    Kill,
     StderrBytes(Vec<u8>),
     StderrText(Template),
     StdoutBytes(Vec<u8>),
@@ -106,7 +108,7 @@ impl Emission {
     pub(crate) fn uses_counter(&self) -> bool {
         match self {
             Self::StderrText(text) | Self::StdoutText { text, .. } => text.uses_counter(),
-            Self::Exit(_) | Self::StderrBytes(_) | Self::StdoutBytes(_) => false,
+            Self::Exit(_) | Self::Kill | Self::StderrBytes(_) | Self::StdoutBytes(_) => false,
         }
     }
 }

@@ -22,11 +22,13 @@ enum Part {
     SubscriptionId,
     ArgumentOf(String),
     Counter,
+    Message,
 }
 
 /// What placeholders need to remember of a message that a step matched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matched {
+    message: Value,
     id: Value,
     progress_token: Value,
     text: String,
@@ -88,6 +90,7 @@ impl Template {
                 Part::ProgressToken => text.push_str(&with.last.progress_token.to_string()),
                 Part::SubscriptionId => text.push_str(&with.subscription_id.to_string()),
                 Part::ArgumentOf(name) => text.push_str(&string_content(&with.of(name).text)),
+                Part::Message => text.push_str(&with.last.message.to_string()),
                 Part::Counter => text.push_str(&with.n.to_string()),
             }
         }
@@ -99,6 +102,7 @@ impl Matched {
     pub(crate) fn new(message: &Value) -> Self {
         let params = message::params(message);
         Self {
+            message: message.clone(),
             id: message.get("id").cloned().unwrap_or_default(),
             progress_token: message::progress_token(params).cloned().unwrap_or_default(),
             text: params
@@ -118,6 +122,7 @@ impl<'a> Render<'a> {
 }
 
 static NOTHING: Matched = Matched {
+    message: Value::Null,
     id: Value::Null,
     progress_token: Value::Null,
     text: String::new(),
@@ -135,6 +140,7 @@ fn placeholder(text: &str) -> Result<Option<(Part, &str)>, String> {
     let plain = [
         ("$ID_STR", Part::IdAsString),
         ("$ID", Part::Id),
+        ("$MESSAGE", Part::Message),
         ("$PTOKEN", Part::ProgressToken),
         ("$SUBID", Part::SubscriptionId),
         ("$N", Part::Counter),
@@ -255,6 +261,10 @@ mod tests {
     #[test]
     fn placeholders_become_json() {
         assert_eq!(render("$ID $ID_STR $PTOKEN $SUBID $N"), r#"7 "7" "t" 42 3"#);
+        assert_eq!(
+            render("$MESSAGE"),
+            r#"{"id":7,"params":{"_meta":{"progressToken":"t"}}}"#
+        );
         assert_eq!(render("$ID(a) [$ARG(a)]"), r#""x\"" [a\nb]"#);
         assert_eq!(render("$ID(gone) [$ARG(gone)]"), "null []");
         assert_eq!(

@@ -47,6 +47,10 @@ pub(super) fn ignore_sigterm() -> io::Result<()> {
     Ok(())
 }
 
+pub(super) fn close_stdout() {}
+
+pub(super) fn kill_self() {}
+
 pub(super) fn leave_session() {}
 
 fn read(events: &SyncSender<Event>, stopped: &AtomicBool) {

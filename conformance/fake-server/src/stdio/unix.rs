@@ -9,7 +9,8 @@ use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::stdio::{dup2_stdin, stdin};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stdin};
 
 use super::Event;
 
@@ -58,6 +59,18 @@ pub(super) fn ignore_sigterm() -> io::Result<()> {
     // A handler that only sets a flag nobody reads.
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, flag).map(drop)
+}
+
+/// Puts the null device in the place of stdout.
+pub(super) fn close_stdout() {
+    if let Ok(null) = File::options().write(true).open("/dev/null") {
+        let _ = dup2_stdout(null);
+    }
+}
+
+/// Does not return where the signal is delivered.
+pub(super) fn kill_self() {
+    let _ = kill_process(getpid(), Signal::KILL);
 }
 
 pub(super) fn leave_session() {

@@ -25,10 +25,10 @@ const CHATTY: &str = r#"{"options": {"name": "chatty"}, "steps": [
     "chatty 1.0 starting up", "listening on stdio ...",
     {"on": "server/discover"}, "«GOOD_DISCOVER»"]}"#;
 
-/// A server that dies in the middle of a call, with a stack trace.
-const FRAGILE: &str = r#"{"options": {"name": "fragile"}, "era": "modern", "steps": [
-    {"on": "tools/call"},
-    {"stderr": "Error: out of memory\n    at echo (server.js:7:3)\n\nNode.js v22.0.0\n"},
+/// A server that dies in the middle of some calls, with a stack trace.
+const FRAGILE: &str = r#"{"options": {"name": "fragile", "tools": ["crash"]}, "era": "modern", "steps": [
+    {"on": "tools/call", "where": {"params.name": "crash"}},
+    {"stderr": "Error: out of memory\n    at crash (server.js:7:3)\n\nNode.js v22.0.0\n"},
     {"exit": 1}]}"#;
 
 /// A server that answers a call with content that is none: a text without its text.
@@ -92,6 +92,10 @@ its call, \"liar\" answers nonsense, and \"sleepy\" never answers and is given o
 failure is the caller's to know, with what to do; whether the call may have been executed\n\
 decides if it is safe to repeat. No other server notices.\n\n";
 
+const RECOVER: &str = "\
+A server that died is started again after a moment. What had been sent to it is not repeated,\n\
+because that might run it twice; what comes now waits until it is back.\n\n";
+
 const CALL: &str = "\
 A tool that one server has is called by its name. Several have \"echo\", so that name leads\n\
 nowhere: each is called as <server>/echo.\n\n";
@@ -142,6 +146,7 @@ impl Demo {
         self.refuse(session)?;
         self.answer(session)?;
         self.let_down(session)?;
+        self.recover(session)?;
         self.close(session)?;
         self.print(&program::typed(END));
         Ok(())
@@ -239,7 +244,7 @@ impl Demo {
     fn let_down(&mut self, session: &dyn Session) -> Result<(), Failure> {
         self.title(5, "Be let down");
         self.print(LET_DOWN);
-        let names = ["modern/echo", "fragile/echo", "liar/echo", "sleepy/echo"];
+        let names = ["modern/echo", "crash", "liar/echo", "sleepy/echo"];
         let submit = |name: &str| {
             let hello = arguments(r#"{"text": "hello"}"#);
             // As if it were the server's "timeoutMs". Only the one that never answers needs it.
@@ -275,6 +280,19 @@ impl Demo {
             is(slept, ErrorKind::Timeout),
             "a call without an answer has ended in time",
         )?;
+        Ok(())
+    }
+
+    fn recover(&mut self, session: &dyn Session) -> Result<(), Failure> {
+        self.title(6, "Recover");
+        self.print(RECOVER);
+        let hello = arguments(r#"{"text": "hello again"}"#);
+        let ended = session::run(session, Operation::call("fragile/echo", hello));
+        self.show_call("fragile/echo", &ended);
+        self.check(
+            text(&ended).as_deref() == Some("hello again"),
+            "the server that died is back",
+        )?;
         let report = session.report();
         let table = report.to_string();
         let table = table.split("\n\n").next().unwrap_or_default();
@@ -287,14 +305,13 @@ impl Demo {
             .map(|peer| peer.name.as_str())
             .collect();
         self.check(
-            failed == ["fragile", "stranger"]
-                && peer("liar").is_some_and(|peer| peer.degraded.is_some()),
-            "one server is lost, one is marked as degraded, the others are as before",
+            failed == ["stranger"] && peer("liar").is_some_and(|peer| peer.degraded.is_some()),
+            "one server is marked as degraded, the others are as before",
         )
     }
 
     fn close(&mut self, session: &dyn Session) -> Result<(), Failure> {
-        self.title(6, "Close");
+        self.title(7, "Close");
         session.close();
         self.check(
             children().is_none_or(|left| left == 0),

@@ -19,7 +19,7 @@ fn spend<'a>(task: &'a str, tool: &'a str, cost: &str) -> Spend<'a> {
         server: "git",
         tool,
         cost: cost.into(),
-        call: 7,
+        call: Some(7),
         time_unix_ms: None,
     }
 }
@@ -162,7 +162,7 @@ fn r50_budgets_warn_and_then_stop() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(!error.may_have_executed());
     insta::assert_snapshot!(format!("{error}\n{}", error.remedy()), @r#"
-    spending, in billionths of a dollar (task "t" has spent 0.8 of 1 USD), exceeds the limit of 1000000000
+    spending beyond the budget (task "t" has spent 0.8 of 1 USD), in billionths of a dollar, exceeds the limit of 1000000000
     Raise budgetUsd above 0.8, or start a new ledger.
     "#);
 }

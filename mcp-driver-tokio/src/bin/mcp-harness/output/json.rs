@@ -1,7 +1,7 @@
 //! The JSON forms: the same members in `--json` and in `batch`.
 
 use mcp_proto::error::{Cause, FailedPeers};
-use mcp_proto::types::{Entry, InputRequired};
+use mcp_proto::types::{CallToolResult, Entry, InputRequired};
 use mcp_proto::wire::encode::{push_single_line, push_string};
 use mcp_proto::wire::{Json, Members, ObjectWriter};
 use mcp_proto::{Ended, Error, ErrorKind, Listed, Outcome, Reply, Report};
@@ -130,6 +130,9 @@ pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool)
         }
         Cause::CapabilityMissing {
             manifest_digest, ..
+        }
+        | Cause::Quarantined {
+            manifest_digest, ..
         } => {
             object.string("manifestDigest", manifest_digest);
         }
@@ -200,16 +203,14 @@ fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
             descriptors(object.key("resourceTemplates"), "uriTemplate", list);
         }
         Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list),
-        Reply::Call(result) => {
-            object.raw("isError", boolean(result.is_error));
-            let content = result.content.iter().map(|block| block.raw().as_str());
-            array(object.key("content"), content);
-            optional(
-                object,
-                "structuredContent",
-                result.structured_content.as_ref(),
-            );
-            optional(object, "meta", result.meta.as_ref());
+        Reply::Call(result) => call_result(object, result),
+        Reply::Stream(stream) => {
+            object.string("text", &stream.text);
+            object.raw("cancelled", boolean(stream.cancelled));
+            object.u64("attempts", stream.attempts.into());
+            if let Some(answer) = &stream.answer {
+                call_result(object, answer);
+            }
         }
         Reply::Read(result) => {
             let contents = result.contents.iter().map(|part| part.raw().as_str());
@@ -229,6 +230,15 @@ fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
         }
         _ => {}
     }
+}
+
+fn call_result(object: &mut ObjectWriter<'_>, result: &CallToolResult) {
+    object.raw("isError", boolean(result.is_error));
+    let content = result.content.iter().map(|block| block.raw().as_str());
+    array(object.key("content"), content);
+    let structured = result.structured_content.as_ref();
+    optional(object, "structuredContent", structured);
+    optional(object, "meta", result.meta.as_ref());
 }
 
 fn input_required(object: &mut ObjectWriter<'_>, input: &InputRequired) {

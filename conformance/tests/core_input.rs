@@ -1,0 +1,348 @@
+//! Calls that need input, fact by fact (R30, R31, R41).
+
+mod hand;
+
+use hand::{Hand, methods};
+use mcp_proto::continuation::Continuation;
+use mcp_proto::types::{InputResponse, InputResponses};
+use mcp_proto::wire::Json;
+use mcp_proto::{
+    Duration, ErrorKind, Event, Exit, Identity, Operation, OperationId, Options, Outcome,
+    PendingInput, Ran, Violation,
+};
+use serde_json::Value;
+
+/// Asks for a form under `k`, with a state whose text is not the only way to write it.
+const ASKS: &str = r#""resultType":"input_required","requestState":"\u0041\/é","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}}"#;
+const WAITS: &str = r#""resultType":"input_required","requestState":"later""#;
+const DONE: &str = r#""resultType":"complete","content":[{"type":"text","text":"hi"}]"#;
+
+fn identity() -> Identity {
+    let json = |text: &str| Json::parse(text).unwrap();
+    let info = json(r#"{"name":"t","version":"1"}"#);
+    Identity::new(info, json(r#"{"elicitation":{}}"#)).unwrap()
+}
+
+fn hand() -> Hand {
+    let mut hand = Hand::with(identity(), |peer| peer.limits.input_rounds = 3);
+    hand.introduce(1);
+    hand
+}
+
+fn call(interactive: bool) -> Operation {
+    let call = Operation::call("echo", Json::parse(r#"{"n":1.00}"#).ok()).on("srv");
+    call.with(Options {
+        interactive,
+        meta: Json::parse(r#"{"example.com/a":1}"#).ok(),
+        ..Options::default()
+    })
+}
+
+fn ada() -> InputResponses {
+    let json = Json::parse(r#"{"action":"accept","content":{"name":"Ada"}}"#).unwrap();
+    InputResponses::new().with("k", InputResponse::raw(json))
+}
+
+/// Everything that is written is done at once; the answer to the last request.
+fn answer(hand: &mut Hand, id: &Value, result: &str) -> Vec<Value> {
+    let mut sent = hand.written();
+    sent.extend(hand.say(&format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{{result}}}}}"#
+    )));
+    sent
+}
+
+fn pending(hand: &Hand) -> &PendingInput {
+    match &hand.ended.last().unwrap().outcome {
+        Outcome::InputRequired(pending) => pending,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The parameters of the first call with what was asked added, `_meta` aside.
+fn is_second_round(first: &Value, second: &Value) {
+    assert_eq!(second["method"], "tools/call");
+    assert_eq!(first["params"]["_meta"], second["params"]["_meta"]);
+    let mut params = second["params"].clone();
+    let params = params.as_object_mut().unwrap();
+    assert_eq!(params.remove("requestState").unwrap(), "A/é");
+    assert_eq!(
+        params.remove("inputResponses").unwrap().to_string(),
+        r#"{"k":{"action":"accept","content":{"name":"Ada"}}}"#
+    );
+    assert_eq!(Value::from(params.clone()), first["params"]);
+}
+
+/// R30, R41: the call stays open, its deadlines stand still, a wrong answer leaves the question open, and the
+/// right one goes with the original parameters under a new id and the same `_meta` (R7).
+#[test]
+fn an_interactive_call_goes_on_with_its_answer() {
+    let mut hand = hand();
+    let first = hand.submit(call(true)).remove(0);
+    answer(&mut hand, &first["id"], ASKS);
+    assert_eq!((hand.asked.len(), hand.ended.len()), (1, 0));
+    hand.wait(Duration::from_secs(100_000));
+    assert!(hand.ended.is_empty());
+
+    let operation = OperationId::new(1);
+    let wrong = InputResponses::new().with("other", InputResponse::decline());
+    let error = hand.client.answer(operation, &wrong, hand.now).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    hand.client.answer(operation, &ada(), hand.now).unwrap();
+    let second = hand.drain().remove(0);
+    is_second_round(&first, &second);
+    assert_ne!(first["id"], second["id"]);
+    let again = hand.client.answer(operation, &ada(), hand.now);
+    assert_eq!(again.unwrap_err().kind(), ErrorKind::Usage);
+
+    // The time that the application took does not count; the server's does.
+    hand.written();
+    hand.wait(Duration::from_secs(59));
+    assert!(hand.ended.is_empty());
+    answer(&mut hand, &second["id"], DONE);
+    assert!(matches!(hand.ended[0].outcome, Outcome::Complete(_)));
+}
+
+/// R31: what a call ended with is taken up by another client, from its serialized form; it is the same call
+/// (R7). One that is configured otherwise refuses, and sends nothing.
+#[test]
+fn another_client_takes_it_up() {
+    let mut here = hand();
+    let first = here.submit(call(false)).remove(0);
+    answer(&mut here, &first["id"], ASKS);
+    let stored = pending(&here).continuation.to_json();
+    let taken_up = || Continuation::from_json(&stored).unwrap();
+
+    let mut there = hand();
+    let second = there.submit(Operation::resume(taken_up(), ada())).remove(0);
+    is_second_round(&first, &second);
+    answer(&mut there, &second["id"], DONE);
+    let ended = &there.ended[0];
+    assert!(matches!(ended.outcome, Outcome::Complete(_)));
+    assert_eq!(ended.tool.as_deref(), Some("echo"));
+
+    let mut other = Hand::with(identity(), |peer| peer.auth_context = Some("bob".into()));
+    other.introduce(1);
+    assert!(
+        other
+            .submit(Operation::resume(taken_up(), ada()))
+            .is_empty()
+    );
+    assert_eq!(other.last_error().unwrap().0, ErrorKind::Usage);
+    // The answers are judged before anything is sent, too.
+    let none = InputResponses::new();
+    assert!(there.submit(Operation::resume(taken_up(), none)).is_empty());
+    assert_eq!(there.last_error().unwrap().0, ErrorKind::Usage);
+    // R20: nor is a tool called that is not there any more.
+    let mut bare = Hand::with(identity(), |_| {});
+    bare.say(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+    bare.written();
+    bare.say(r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}"#);
+    bare.written();
+    assert!(bare.submit(Operation::resume(taken_up(), ada())).is_empty());
+    assert_eq!(bare.last_error().unwrap().0, ErrorKind::CapabilityMissing);
+}
+
+/// R30: a state alone is sent again by itself after a pause, and rounds are limited, also over several
+/// clients.
+#[test]
+fn rounds_are_counted() {
+    let mut hand = hand();
+    let mut request = hand.submit(call(false)).remove(0);
+    for _ in 0..3 {
+        answer(&mut hand, &request["id"], WAITS);
+        assert!(hand.ended.is_empty());
+        let due = hand.client.poll_timeout().unwrap().since(hand.now);
+        assert!(due >= Duration::from_millis(250), "{due:?}");
+        request = hand.wait(due).remove(0);
+        assert_eq!(request["params"]["requestState"], "later");
+    }
+    answer(&mut hand, &request["id"], WAITS);
+    assert_eq!(hand.last_error(), Some((ErrorKind::Limit, Ran::Maybe)));
+
+    let mut request = hand.submit(call(false)).remove(0);
+    for round in 1..=3 {
+        answer(&mut hand, &request["id"], ASKS);
+        let continuation = pending(&hand).continuation.clone();
+        assert_eq!(continuation.rounds(), round);
+        request = hand
+            .submit(Operation::resume(continuation, ada()))
+            .remove(0);
+    }
+    answer(&mut hand, &request["id"], ASKS);
+    assert_eq!(hand.last_error(), Some((ErrorKind::Limit, Ran::Maybe)));
+}
+
+/// R30, R40: an application that does not answer gets the question as the outcome, or cancels; either way
+/// the call has begun.
+#[test]
+fn it_can_be_left_unanswered() {
+    let mut hand = hand();
+    let first = hand.submit(call(true)).remove(0);
+    answer(&mut hand, &first["id"], ASKS);
+    hand.client.finish(OperationId::new(1), hand.now);
+    assert!(hand.drain().is_empty());
+    assert_eq!(pending(&hand).input.requests.len(), 1);
+
+    let second = hand.submit(call(true)).remove(0);
+    answer(&mut hand, &second["id"], ASKS);
+    hand.client.cancel(OperationId::new(2), hand.now);
+    assert!(methods(&hand.drain()).is_empty());
+    assert_eq!(hand.last_error(), Some((ErrorKind::Cancelled, Ran::Maybe)));
+}
+
+/// R30, R60: what was not declared must not be asked for.
+#[test]
+fn undeclared_input_is_a_violation() {
+    let mut hand = hand();
+    let first = hand.submit(call(true)).remove(0);
+    let roots = r#""resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}"#;
+    answer(&mut hand, &first["id"], roots);
+    assert!(hand.asked.is_empty());
+    assert_eq!(
+        hand.last_error(),
+        Some((ErrorKind::SchemaViolation, Ran::Maybe))
+    );
+    let fault = hand.client.peers().next().unwrap().degraded().unwrap();
+    assert_eq!(fault.violation, Violation::InputNotDeclared);
+}
+
+/// R30, R90: a question outlives its server; the answer goes to the next life of it.
+#[test]
+fn a_question_outlives_its_server() {
+    let mut hand = hand();
+    let first = hand.submit(call(true)).remove(0);
+    answer(&mut hand, &first["id"], ASKS);
+    let link = hand.link;
+    hand.tell(Event::LinkStderrEnded { link });
+    hand.tell(Event::LinkEnded { link });
+    hand.tell(Event::LinkExited {
+        link,
+        exit: Exit::Code(1),
+    });
+    assert!(hand.ended.is_empty());
+    hand.client
+        .answer(OperationId::new(1), &ada(), hand.now)
+        .unwrap();
+    let due = hand.client.poll_timeout().unwrap().since(hand.now);
+    hand.wait(due);
+    assert_eq!(hand.link.serial, 2);
+    let link = hand.link;
+    let probe = hand.tell(Event::LinkOpened { link }).remove(0);
+    let id = probe["id"].as_u64().unwrap();
+    hand.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{}}}}}}"#));
+    hand.written();
+    let id = id + 1;
+    hand.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","tools":[{{"name":"echo","inputSchema":{{}}}}]}}}}"#));
+    let second = hand.written().remove(0);
+    is_second_round(&first, &second);
+}
+
+/// R30: calls that wait at the same time get their own answers and states.
+#[test]
+fn parallel_questions_keep_apart() {
+    let mut hand = hand();
+    let first = hand.submit(call(true)).remove(0);
+    hand.written();
+    let second = hand.submit(call(true)).remove(0);
+    answer(&mut hand, &second["id"], ASKS);
+    answer(&mut hand, &first["id"], WAITS);
+    hand.client
+        .answer(OperationId::new(2), &ada(), hand.now)
+        .unwrap();
+    is_second_round(&second, &hand.drain()[0]);
+    hand.written();
+    let due = hand.client.poll_timeout().unwrap().since(hand.now);
+    let again = hand.wait(due).remove(0);
+    assert_eq!(again["params"]["requestState"], "later");
+    assert!(again["params"].get("inputResponses").is_none());
+    assert_eq!(again["params"]["_meta"], first["params"]["_meta"]);
+}
+
+/// An older server with the tool `echo`, allow-listed, that may ask.
+fn older(answers: bool) -> (Hand, Value) {
+    let mut hand = Hand::with(identity().answering(answers), |peer| {
+        peer.allow_legacy = true
+    });
+    hand.say(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":""}}"#);
+    let handshake = hand.written().remove(0);
+    hand.written();
+    hand.say(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}"#);
+    hand.say(r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"echo","inputSchema":{}}]}}"#);
+    hand.written();
+    (hand, handshake["params"]["capabilities"].clone())
+}
+
+const FORM: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}"#;
+
+fn asked_ada() -> InputResponses {
+    let json = Json::parse(r#"{"action":"accept","content":{"name":"Ada"}}"#).unwrap();
+    InputResponses::new().with("request", InputResponse::raw(json))
+}
+
+/// R30, R60: a server of an older revision asks in the middle of a call; it is the call's question, and the
+/// answer goes back as a response. The deadlines stand still.
+#[test]
+fn an_older_server_asks_in_the_middle_of_a_call() {
+    let (mut hand, declared) = older(true);
+    assert_eq!(declared.to_string(), r#"{"elicitation":{}}"#);
+    let first = hand.submit(call(true)).remove(0);
+    hand.written();
+    hand.say(FORM);
+    assert_eq!(hand.asked[0].requests[0].prompt(), "Name?");
+    hand.wait(Duration::from_secs(100_000));
+    assert!(hand.ended.is_empty());
+
+    let operation = OperationId::new(1);
+    let wrong = InputResponses::new();
+    assert!(hand.client.answer(operation, &wrong, hand.now).is_err());
+    hand.client
+        .answer(operation, &asked_ada(), hand.now)
+        .unwrap();
+    assert_eq!(
+        hand.drain()[0].to_string(),
+        r#"{"id":"q","jsonrpc":"2.0","result":{"action":"accept","content":{"name":"Ada"}}}"#
+    );
+    hand.wait(Duration::from_secs(59));
+    answer(&mut hand, &first["id"], r#""content":[]"#);
+    assert!(matches!(hand.ended[0].outcome, Outcome::Complete(_)));
+}
+
+/// R60: what nobody answers is answered all the same: when nobody can, when nothing is under way, when what is
+/// asked makes no sense, and when the application lets go.
+#[test]
+fn an_older_server_is_never_left_waiting() {
+    let (mut hand, declared) = older(false);
+    assert_eq!(declared.to_string(), "{}");
+    assert_eq!(hand.say(FORM)[0]["error"]["code"], -32601);
+
+    let cancelled = r#"{"action":"cancel"}"#;
+    let (mut hand, _) = older(true);
+    assert_eq!(hand.say(FORM)[0]["result"].to_string(), cancelled);
+    hand.written();
+    hand.submit(call(true));
+    hand.written();
+    let nonsense = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}"#;
+    assert_eq!(hand.say(nonsense)[0]["error"]["code"], -32602);
+    hand.written();
+    hand.say(FORM);
+    assert_eq!(
+        hand.say(FORM)[0]["result"].to_string(),
+        cancelled,
+        "one at a time"
+    );
+    hand.written();
+    let operation = OperationId::new(1);
+    hand.client.finish(operation, hand.now);
+    assert_eq!(hand.drain()[0]["result"].to_string(), cancelled);
+    hand.written();
+    hand.say(FORM);
+    hand.client.cancel(operation, hand.now);
+    let sent = hand.drain();
+    assert_eq!(methods(&sent), ["notifications/cancelled"]);
+    assert!(
+        sent.iter()
+            .any(|message| message["result"]["action"] == "cancel")
+    );
+    assert_eq!(hand.last_error(), Some((ErrorKind::Cancelled, Ran::Maybe)));
+}
