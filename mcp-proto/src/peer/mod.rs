@@ -21,6 +21,7 @@ mod requests;
 mod retries;
 mod secrets;
 mod sending;
+mod sources;
 mod streaming;
 
 use alloc::boxed::Box;
