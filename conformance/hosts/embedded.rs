@@ -28,6 +28,7 @@ use std::task::{Context, Poll, Waker, ready};
 use async_io::{Async, Timer};
 use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_proto::config::{SpawnPlan, Templated};
+use mcp_proto::continuation::StreamUpdate;
 use mcp_proto::cost::LedgerLine;
 use mcp_proto::{
     Action, Client, Config, Ended, Error, Event, Exit, Identity, Instant, IoFailure, LinkId,
@@ -59,6 +60,7 @@ pub(crate) fn start(
         chunk: vec![0; CHUNK_BYTES],
         ended: BTreeMap::new(),
         progress: BTreeMap::new(),
+        texts: BTreeMap::new(),
         books: Arc::default(),
         driver: None,
         waiting: Vec::new(),
@@ -116,6 +118,11 @@ impl Host {
             .unwrap_or_default()
     }
 
+    /// Takes the text that the updates of a streamed call gave so far.
+    pub(crate) fn text(&self, operation: OperationId) -> String {
+        lock(&self.0).texts.remove(&operation).unwrap_or_default()
+    }
+
     /// Does something at the present time and lets the driver perform what follows.
     pub(crate) fn command<T>(&self, command: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut state = lock(&self.0);
@@ -162,6 +169,8 @@ pub(crate) struct State {
     /// Operations whose end was not fetched, with their ends once they have come.
     ended: BTreeMap<OperationId, Option<Ended>>,
     progress: BTreeMap<OperationId, Vec<ProgressUpdate>>,
+    /// The texts of streamed calls.
+    texts: BTreeMap<OperationId, String>,
     /// What came of jobs with the ledger's file, and whom to wake then.
     books: Arc<Mutex<Books>>,
     driver: Option<Waker>,
@@ -280,6 +289,14 @@ impl State {
                 progress,
             } => {
                 self.progress.entry(operation).or_default().push(progress);
+            }
+            News::StreamUpdate { operation, update } => {
+                let text = self.texts.entry(operation).or_default();
+                match update {
+                    StreamUpdate::Text(more) => text.push_str(&more),
+                    StreamUpdate::Rewind { length_bytes } => text.truncate(length_bytes),
+                    _ => {}
+                }
             }
             _ => {} // Log messages, changes of the report: this host only wakes whoever waits.
         }

@@ -9,18 +9,21 @@ use std::sync::Arc;
 use mcp_proto::continuation::Continuation;
 use mcp_proto::error::Cause;
 use mcp_proto::operation::{self, arguments as encoded};
+use mcp_proto::safety::Question;
+use mcp_proto::streaming::{RetryQuestion, SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use mcp_proto::{
     Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, Identity, Instant,
-    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report,
+    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report, StreamChunk,
 };
 use serde::Serialize;
 
 use crate::engine::{Owner, State};
 use crate::operation::{Listener, Pending};
+use crate::streaming::{Handlers, Open, ToolStream, opener};
 use crate::sys::{self, Pair};
 
 /// A client of any number of servers: a handle that can be cloned and used from any thread.
@@ -33,19 +36,7 @@ use crate::sys::{self, Pair};
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) owner: Arc<Owner>,
-    on_input: Option<OnInput>,
-}
-
-/// Answers what servers ask.
-#[derive(Clone)]
-struct OnInput(Arc<Answering>);
-
-type Answering = dyn Fn(&InputRequired) -> Option<InputResponses> + Send + Sync;
-
-impl fmt::Debug for OnInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
-    }
+    handlers: Handlers,
 }
 
 impl Client {
@@ -68,7 +59,7 @@ impl Client {
             config,
             identity: Identity::default(),
             streams: BTreeMap::new(),
-            on_input: None,
+            handlers: Handlers::default(),
             failure: None,
         }
     }
@@ -248,19 +239,71 @@ impl Client {
     /// # Errors
     /// The operation was not accepted. How an accepted one failed is in its
     /// [`outcome`](Ended::outcome).
-    pub fn run(&self, mut operation: Operation) -> Result<Ended, Error> {
-        let Some(OnInput(on_input)) = &self.on_input else {
+    pub fn run(&self, operation: Operation) -> Result<Ended, Error> {
+        if self.handlers.is_none() {
             return self.owner.0.run(operation);
-        };
-        operation.options.interactive = true;
-        let pending = self.submit(operation)?;
-        while let Some(input) = pending.input_needed() {
-            match on_input(&input) {
-                Some(responses) => pending.answer(&responses)?,
-                None => self.finish(pending.id()),
-            }
         }
-        Ok(pending.wait())
+        self.attend(operation, None)?.ended()
+    }
+
+    /// Calls a tool whose text is told as it comes. A stream that drops is taken up again, from the last
+    /// checkpoint where there is one, as long as that is safe; see [`ToolStream::finish`].
+    ///
+    /// # Errors
+    /// The call was not accepted; nothing was sent.
+    pub fn call_tool_streaming(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<ToolStream, Error> {
+        self.stream(Operation::call_streaming(tool, encoded(&arguments)?))
+    }
+
+    /// The same with a source of the application's: nothing is sent to the server, whose tool it has to be
+    /// all the same. `source` is asked for an iterator over pieces with every attempt; an error of it, its
+    /// end without a final piece, and silence are drops.
+    ///
+    /// `source` is called on the thread that waits for the stream. What it gives is read on a thread of its
+    /// own, which nothing can wake: one that is not wanted any more ends with its next piece.
+    ///
+    /// # Errors
+    /// The call was not accepted; nothing was opened.
+    pub fn call_tool_streaming_from<I, E>(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+        source: impl FnMut(SourceRequest) -> I + Send + 'static,
+    ) -> Result<ToolStream, Error>
+    where
+        I: Iterator<Item = Result<StreamChunk, E>> + Send + 'static,
+        E: fmt::Display + 'static,
+    {
+        let mut operation = Operation::call_streaming(tool, encoded(&arguments)?);
+        let streaming = operation.options.stream.get_or_insert_default();
+        streaming.from = StreamFrom::Application;
+        self.attend(operation, Some(opener(source)))
+    }
+
+    /// A streamed call with options of its own; see [`Options::stream`](crate::Options::stream).
+    ///
+    /// # Errors
+    /// As for [`call_tool_streaming`](Self::call_tool_streaming).
+    pub fn stream(&self, operation: Operation) -> Result<ToolStream, Error> {
+        self.attend(operation, None)
+    }
+
+    /// Starts an operation about which the handlers are asked.
+    fn attend(&self, mut operation: Operation, open: Option<Open>) -> Result<ToolStream, Error> {
+        operation.options.interactive |= self.handlers.input.is_some();
+        operation.options.ask_retry |= self.handlers.retry.is_some();
+        let pending = self.submit(operation)?;
+        Ok(ToolStream::new(pending, self.handlers.clone(), open))
+    }
+
+    /// Decides whether a request may be sent again, as [`Pending::retry_question`] asked.
+    pub fn decide(&self, operation: OperationId, question: Question, retry: bool) {
+        let decide = |state: &mut State| state.core.decide(operation, question, retry, state.now);
+        self.owner.0.with(decide);
     }
 
     /// Starts any operation. It is under way when this returns, whether or not somebody waits for it.
@@ -322,7 +365,7 @@ pub struct ClientBuilder {
     config: Config,
     identity: Identity,
     streams: BTreeMap<String, Pair>,
-    on_input: Option<OnInput>,
+    handlers: Handlers,
     failure: Option<io::Error>,
 }
 
@@ -346,7 +389,21 @@ impl ClientBuilder {
         mut self,
         answer: impl Fn(&InputRequired) -> Option<InputResponses> + Send + Sync + 'static,
     ) -> Self {
-        self.on_input = Some(OnInput(Arc::new(answer)));
+        self.handlers.input = Some(Arc::new(answer));
+        self
+    }
+
+    /// Who decides whether a call may be sent again that may have been executed, when only the application
+    /// can know: `true` sends it again. Without this it is not. It is asked on the thread that waits for the
+    /// outcome, and deadlines run meanwhile.
+    ///
+    /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) with
+    /// [`Options::ask_retry`](crate::Options::ask_retry) ask through [`Pending::retry_question`].
+    pub fn on_retry(
+        mut self,
+        decide: impl Fn(&RetryQuestion) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.retry = Some(Arc::new(decide));
         self
     }
 
@@ -398,7 +455,7 @@ impl ClientBuilder {
             None => {
                 let variable = &mut |name: &str| std::env::var(name).ok();
                 let pinned = self.config.pin(variable, &mut executable);
-                let identity = self.identity.answering(self.on_input.is_some());
+                let identity = self.identity.answering(self.handlers.input.is_some());
                 let core = mcp_proto::Client::new(pinned, identity, Instant::ZERO);
                 Owner::start(core, self.streams)
             }
@@ -406,7 +463,7 @@ impl ClientBuilder {
         match started {
             Ok(owner) => Ok(Client {
                 owner: Arc::new(owner),
-                on_input: self.on_input,
+                handlers: self.handlers,
             }),
             Err(error) => Err(Error::general(Cause::Unavailable {
                 reason: format!("the client could not be started: {error}"),

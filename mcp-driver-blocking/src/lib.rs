@@ -35,6 +35,7 @@ mod client;
 mod engine;
 mod ledger;
 mod operation;
+mod streaming;
 #[cfg(not(unix))]
 #[path = "elsewhere.rs"]
 mod sys;
@@ -52,4 +53,11 @@ pub use mcp_proto::{
     PendingInput, ProgressUpdate, QuarantinedTool, Reply, Report, Request, ToolCall, continuation,
     cost, error, types, wire::Json,
 };
+pub use mcp_proto::{
+    StreamChunk,
+    continuation::{StreamResult, StreamTextPolicy, StreamUpdate},
+    safety::Question,
+    streaming::{RetryQuestion, SourceRequest, StreamFrom, Streaming},
+};
 pub use operation::{Listener, Pending};
+pub use streaming::ToolStream;

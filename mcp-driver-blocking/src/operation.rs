@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mcp_proto::error::Cause;
+use mcp_proto::streaming::{OperationEvent, RetryQuestion};
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate};
 
@@ -83,6 +84,19 @@ impl Pending {
     pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
         let answer = |state: &mut State| state.core.answer(self.id, responses, state.now);
         self.client.owner.0.with(answer)
+    }
+
+    /// Waits for the question whether a request may be sent again, of an operation with
+    /// [`Options::ask_retry`](crate::Options::ask_retry); `None` once the operation has ended. Answer with
+    /// [`Client::decide`].
+    pub fn retry_question(&self) -> Option<Box<RetryQuestion>> {
+        self.take(None, |state| state.inbox.take_question(self.id))
+    }
+
+    /// Waits for whatever is next.
+    pub(crate) fn event(&self) -> OperationEvent {
+        let event = self.take(None, |state| state.inbox.take_event(self.id));
+        event.unwrap_or(OperationEvent::Over)
     }
 
     /// Waits for the next progress report; `None` once the operation has ended. Reports come only when

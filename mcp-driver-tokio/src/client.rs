@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use mcp_proto::continuation::Continuation;
 use mcp_proto::operation::{self, arguments as encoded};
+use mcp_proto::safety::Question;
+use mcp_proto::streaming::{RetryQuestion, SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
 use mcp_proto::{
     Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, Identity, Instant,
-    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report,
+    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report, StreamChunk,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::links::Stream;
 use crate::operation::{Listener, Pending};
 use crate::shared::{Owner, Shared, State};
+use crate::streaming::{Handlers, Open, ToolStream, opener};
 
 /// A client of any number of servers: a handle that can be cloned and used from any task or thread.
 ///
@@ -34,19 +36,7 @@ use crate::shared::{Owner, Shared, State};
 #[derive(Clone, Debug)]
 pub struct Client {
     owner: Arc<Owner>,
-    on_input: Option<OnInput>,
-}
-
-/// Answers what servers ask.
-#[derive(Clone)]
-struct OnInput(Arc<dyn Fn(Box<InputRequired>) -> Answering + Send + Sync>);
-
-type Answering = Pin<Box<dyn Future<Output = Option<InputResponses>> + Send>>;
-
-impl fmt::Debug for OnInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
-    }
+    handlers: Handlers,
 }
 
 impl Client {
@@ -72,7 +62,7 @@ impl Client {
             config,
             identity: Identity::default(),
             streams: BTreeMap::new(),
-            on_input: None,
+            handlers: Handlers::default(),
         }
     }
 
@@ -266,19 +256,68 @@ impl Client {
     /// # Errors
     /// The operation was not accepted. How an accepted one failed is in its
     /// [`outcome`](Ended::outcome).
-    pub async fn run(&self, mut operation: Operation) -> Result<Ended, Error> {
-        let Some(OnInput(on_input)) = &self.on_input else {
+    pub async fn run(&self, operation: Operation) -> Result<Ended, Error> {
+        if self.handlers.is_none() {
             return Ok(self.submit(operation)?.await);
-        };
-        operation.options.interactive = true;
-        let mut pending = self.submit(operation)?;
-        while let Some(input) = pending.input_needed().await {
-            match on_input(input).await {
-                Some(responses) => pending.answer(&responses)?,
-                None => self.finish(pending.id()),
-            }
         }
-        Ok(pending.await)
+        self.attend(operation, None)?.ended().await
+    }
+
+    /// Calls a tool whose text is told as it comes. A stream that drops is taken up again, from the last
+    /// checkpoint where there is one, as long as that is safe; see [`ToolStream::finish`].
+    ///
+    /// # Errors
+    /// The call was not accepted; nothing was sent.
+    pub fn call_tool_streaming(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<ToolStream, Error> {
+        self.stream(Operation::call_streaming(tool, encoded(&arguments)?))
+    }
+
+    /// The same with a source of the application's: nothing is sent to the server, whose tool it has to be
+    /// all the same. `source` is asked for a stream of pieces with every attempt; an error of that stream,
+    /// its end without a final piece, and silence are drops. It is read in a task of its own.
+    ///
+    /// # Errors
+    /// The call was not accepted; nothing was opened.
+    pub fn call_tool_streaming_from<S, E>(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+        source: impl FnMut(SourceRequest) -> S + Send + 'static,
+    ) -> Result<ToolStream, Error>
+    where
+        S: futures_core::Stream<Item = Result<StreamChunk, E>> + Send + 'static,
+        E: fmt::Display + 'static,
+    {
+        let mut operation = Operation::call_streaming(tool, encoded(&arguments)?);
+        let streaming = operation.options.stream.get_or_insert_default();
+        streaming.from = StreamFrom::Application;
+        self.attend(operation, Some(opener(source)))
+    }
+
+    /// A streamed call with options of its own; see [`Options::stream`](crate::Options::stream).
+    ///
+    /// # Errors
+    /// As for [`call_tool_streaming`](Self::call_tool_streaming).
+    pub fn stream(&self, operation: Operation) -> Result<ToolStream, Error> {
+        self.attend(operation, None)
+    }
+
+    /// Starts an operation about which the handlers are asked.
+    fn attend(&self, mut operation: Operation, open: Option<Open>) -> Result<ToolStream, Error> {
+        operation.options.interactive |= self.handlers.input.is_some();
+        operation.options.ask_retry |= self.handlers.retry.is_some();
+        let pending = self.submit(operation)?;
+        Ok(ToolStream::new(pending, self.handlers.clone(), open))
+    }
+
+    /// Decides whether a request may be sent again, as [`Pending::retry_question`] asked.
+    pub fn decide(&self, operation: OperationId, question: Question, retry: bool) {
+        let decide = |state: &mut State, now| state.core.decide(operation, question, retry, now);
+        self.owner.0.with(decide);
     }
 
     /// Starts any operation. It is under way when this returns, whether or not the returned future is
@@ -324,7 +363,7 @@ pub struct ClientBuilder {
     config: Config,
     identity: Identity,
     streams: BTreeMap<String, Box<dyn Stream>>,
-    on_input: Option<OnInput>,
+    handlers: Handlers,
 }
 
 impl ClientBuilder {
@@ -349,7 +388,23 @@ impl ClientBuilder {
     where
         F: Future<Output = Option<InputResponses>> + Send + 'static,
     {
-        self.on_input = Some(OnInput(Arc::new(move |input| Box::pin(answer(input)))));
+        self.handlers.input = Some(Arc::new(move |input| Box::pin(answer(input))));
+        self
+    }
+
+    /// Who decides whether a call may be sent again that may have been executed, when only the application
+    /// can know: `true` sends it again. Without this it is not. Deadlines run while this works.
+    ///
+    /// Asked by the methods that wait for an outcome. Operations that are [submitted](Client::submit) with
+    /// [`Options::ask_retry`](crate::Options::ask_retry) ask through [`Pending::retry_question`].
+    pub fn on_retry<F>(
+        mut self,
+        decide: impl Fn(Box<RetryQuestion>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.handlers.retry = Some(Arc::new(move |asked| Box::pin(decide(asked))));
         self
     }
 
@@ -375,12 +430,12 @@ impl ClientBuilder {
     pub fn start(self) -> Client {
         let variable = &mut |name: &str| std::env::var(name).ok();
         let pinned = self.config.pin(variable, &mut executable);
-        let identity = self.identity.answering(self.on_input.is_some());
+        let identity = self.identity.answering(self.handlers.input.is_some());
         let core = mcp_proto::Client::new(pinned, identity, Instant::ZERO);
         let shared = Shared::start(core, self.streams);
         Client {
             owner: Arc::new(Owner(shared)),
-            on_input: self.on_input,
+            handlers: self.handlers,
         }
     }
 }

@@ -49,6 +49,7 @@ mod links;
 mod operation;
 mod process;
 mod shared;
+mod streaming;
 
 pub use client::{Client, ClientBuilder};
 pub use mcp_proto::{
@@ -57,4 +58,11 @@ pub use mcp_proto::{
     PendingInput, ProgressUpdate, QuarantinedTool, Reply, Report, Request, ToolCall, continuation,
     cost, error, types, wire::Json,
 };
+pub use mcp_proto::{
+    StreamChunk,
+    continuation::{StreamResult, StreamTextPolicy, StreamUpdate},
+    safety::Question,
+    streaming::{RetryQuestion, SourceRequest, StreamFrom, Streaming},
+};
 pub use operation::{Listener, Pending};
+pub use streaming::ToolStream;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mcp_proto::streaming::RetryQuestion;
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, Ended, Error, Notification, OperationId, ProgressUpdate};
 
@@ -69,6 +70,19 @@ impl Pending {
     pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
         let answer = |state: &mut State, now| state.core.answer(self.id, responses, now);
         self.owner.0.with(answer)
+    }
+
+    /// Whether a request may be sent again, of an operation with
+    /// [`Options::ask_retry`](crate::Options::ask_retry); `None` once the operation has ended. Answer with
+    /// [`Client::decide`](crate::Client::decide). Dropping the returned future loses nothing.
+    pub async fn retry_question(&mut self) -> Option<Box<RetryQuestion>> {
+        let next = |cx: &mut Context<'_>| {
+            self.owner.0.poll(self.id, cx, |inbox| {
+                let next = inbox.take_question(self.id);
+                (next.is_some() || inbox.is_over(self.id)).then_some(next)
+            })
+        };
+        poll_fn(next).await
     }
 
     /// The next progress report; `None` once the operation has ended. Reports come only when

@@ -20,6 +20,7 @@ use crate::links::{Host, Links, Stream};
 /// What all handles of one client and all tasks behind it share.
 pub(crate) struct Shared {
     state: Mutex<State>,
+    pub(crate) runtime: Handle,
     epoch: Clock,
     /// The deadline came nearer, or time matters no more.
     timer: Notify,
@@ -73,6 +74,7 @@ impl Shared {
                 alarm: Instant::MAX,
                 abandoned: false,
             }),
+            runtime: runtime.clone(),
             epoch: Clock::now(),
             timer: Notify::new(),
             closed: Notify::new(),

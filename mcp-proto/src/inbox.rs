@@ -8,7 +8,7 @@ use crate::continuation::StreamUpdate;
 use crate::error::Error;
 use crate::ids::OperationId;
 use crate::operation::{Ended, News, Operation, ProgressUpdate, Request};
-use crate::streaming::{RetryQuestion, SourceWish, Undelivered};
+use crate::streaming::{OperationEvent, RetryQuestion, SourceWish, Undelivered};
 use crate::time::Instant;
 use crate::types::InputRequired;
 
@@ -142,6 +142,20 @@ impl<W: Default> Inbox<W> {
     /// What is to be done about the application's source of a streamed call: the latest wish, once.
     pub fn take_source(&mut self, operation: OperationId) -> Option<SourceWish> {
         self.slots.get_mut(&operation)?.source.take()
+    }
+
+    /// The next of all that, in this order: a wish about a source, a question, an update, that it is over.
+    /// `None` while there is nothing.
+    pub fn take_event(&mut self, operation: OperationId) -> Option<OperationEvent> {
+        let Some(slot) = self.slots.get_mut(&operation) else {
+            return Some(OperationEvent::Over);
+        };
+        let source = slot.source.take().map(OperationEvent::Source);
+        source
+            .or_else(|| slot.input.take().map(OperationEvent::InputNeeded))
+            .or_else(|| slot.retry.take().map(OperationEvent::RetryQuestion))
+            .or_else(|| slot.updates.take().map(OperationEvent::Update))
+            .or_else(|| slot.is_over.then_some(OperationEvent::Over))
     }
 
     /// Whether nothing more is delivered for an operation: it has ended, or was let go of.

@@ -512,6 +512,18 @@ pub enum Reply {
     Settled,
 }
 
+impl Reply {
+    /// Whether it is a tool's word that it ran and failed.
+    #[must_use]
+    pub fn is_tool_error(&self) -> bool {
+        match self {
+            Self::Call(result) => result.is_error,
+            Self::Stream(stream) => stream.answer.as_ref().is_some_and(|answer| answer.is_error),
+            _ => false,
+        }
+    }
+}
+
 /// A list entry with its canonical name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed<T> {

@@ -15,7 +15,7 @@ use tracing::field::Empty;
 
 use crate::config::TransportKind;
 use crate::error::{Cause, Error};
-use crate::operation::{Outcome, Reply};
+use crate::operation::Outcome;
 use crate::version::Version;
 use crate::wire::printable;
 
@@ -108,7 +108,7 @@ impl CallSpan {
     /// Records how it ended and closes it.
     pub fn close(self, outcome: &Outcome) {
         match outcome {
-            Outcome::Complete(Reply::Call(result)) if result.is_error => self.fail("tool_error"),
+            Outcome::Complete(reply) if reply.is_tool_error() => self.fail("tool_error"),
             Outcome::Complete(_) | Outcome::InputRequired(_) => {}
             Outcome::Failed(error) => self.record(error),
         }

@@ -3,6 +3,7 @@
 //!
 //! The machine behind it is [`StreamContinuation`](crate::StreamContinuation).
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::mem;
 
@@ -10,6 +11,7 @@ use crate::continuation::{Source, StreamTextPolicy, StreamUpdate};
 use crate::error::Error;
 use crate::ids::OperationId;
 use crate::safety::{Failure, IdempotencyKey, Question};
+use crate::types::InputRequired;
 
 /// That a tool call is streamed, and how: [`Options::stream`](crate::Options::stream).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +75,22 @@ pub struct RetryQuestion {
     pub key: Option<IdempotencyKey>,
     /// The text of a stream so far.
     pub partial_text: Option<String>,
+}
+
+/// The next thing that an application has to know of an operation: [`Inbox::take_event`](crate::Inbox::take_event).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OperationEvent {
+    /// The text of a streamed call changes.
+    Update(StreamUpdate),
+    /// Something is to be done about the application's source.
+    Source(SourceWish),
+    /// The server needs input.
+    InputNeeded(Box<InputRequired>),
+    /// A request may be sent again, or may not.
+    RetryQuestion(Box<RetryQuestion>),
+    /// The operation has ended, and everything of it was taken but its end.
+    Over,
 }
 
 /// Updates of one stream that the application has not taken, as few as say the same: at most one

@@ -27,6 +27,7 @@ mod pressure;
 pub(crate) mod process;
 mod spawning;
 pub(crate) mod stage;
+mod streaming;
 mod streams;
 
 use std::fmt;
@@ -93,6 +94,9 @@ pub trait Session: Send + Sync {
     /// Once [`wait`](Self::wait) gave the operation's end: the progress reports that came before it,
     /// oldest first.
     fn progress(&self, operation: OperationId) -> Vec<ProgressUpdate>;
+
+    /// Once [`wait`](Self::wait) gave the end of a streamed call: the text that its updates gave.
+    fn text(&self, operation: OperationId) -> String;
 
     /// The startup report.
     fn report(&self) -> Report;
@@ -299,6 +303,11 @@ scenarios! { $
         progress_extends_the_idle_timeout_only,
         a_server_killed_during_a_call_ends_the_call_at_once,
         a_server_that_exits_during_a_call_says_how,
+    }
+    streaming {
+        a_streamed_text_adds_up,
+        a_stream_outlives_its_server,
+        cancelling_a_stream_keeps_its_text,
     }
     hostile {
         noise_before_the_first_message_is_tolerated,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use conformance::suite::{Driver, Session, Setup};
 use mcp_driver_blocking::{
     Client, Diagnosis, Ended, Error, Listener, Notification, Operation, OperationId, Outcome,
-    Pending, ProgressUpdate, Reply, Report, Request,
+    Pending, ProgressUpdate, Reply, Report, Request, StreamUpdate, ToolStream,
 };
 
 pub(crate) struct Blocking;
@@ -27,6 +27,7 @@ impl Driver for Blocking {
         Ok(Box::new(BlockingSession {
             client,
             held: Mutex::default(),
+            texts: Mutex::default(),
         }))
     }
 }
@@ -34,12 +35,14 @@ impl Driver for Blocking {
 struct BlockingSession {
     client: Client,
     held: Mutex<BTreeMap<OperationId, Held>>,
+    texts: Mutex<BTreeMap<OperationId, String>>,
 }
 
 /// What the application holds of an operation.
 #[derive(Clone)]
 enum Held {
     Pending(Arc<Pending>),
+    Stream(Arc<Mutex<Option<ToolStream>>>),
     /// `None` once it has finished: with this end, until that is fetched.
     Listener(Arc<Mutex<Option<Listener>>>),
 }
@@ -56,6 +59,12 @@ impl Session for BlockingSession {
             let listener = self.client.listen(operation.peer.as_deref())?;
             let id = listener.id();
             (id, Held::Listener(Arc::new(Mutex::new(Some(listener)))))
+        } else if operation.options.stream.is_some() {
+            let stream = self.client.stream(operation)?;
+            (
+                stream.id(),
+                Held::Stream(Arc::new(Mutex::new(Some(stream)))),
+            )
         } else {
             let pending = self.client.submit(operation)?;
             (pending.id(), Held::Pending(Arc::new(pending)))
@@ -67,6 +76,13 @@ impl Session for BlockingSession {
     fn wait(&self, operation: OperationId, max: Duration) -> Option<Ended> {
         match self.held(operation)? {
             Held::Pending(pending) => pending.wait_timeout(max),
+            Held::Stream(stream) => {
+                let mut stream = lock(&stream).take()?;
+                for update in &mut stream {
+                    apply(lock(&self.texts).entry(operation).or_default(), update);
+                }
+                stream.ended().ok()
+            }
             Held::Listener(listener) => {
                 let finished = lock(&listener).take()?.finish();
                 Some(Ended {
@@ -113,6 +129,10 @@ impl Session for BlockingSession {
         }
     }
 
+    fn text(&self, operation: OperationId) -> String {
+        lock(&self.texts).remove(&operation).unwrap_or_default()
+    }
+
     fn report(&self) -> Report {
         self.client.report()
     }
@@ -128,4 +148,13 @@ impl Session for BlockingSession {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the updates make of a text.
+fn apply(text: &mut String, update: StreamUpdate) {
+    match update {
+        StreamUpdate::Text(more) => text.push_str(&more),
+        StreamUpdate::Rewind { length_bytes } => text.truncate(length_bytes),
+        other => panic!("{other:?}"),
+    }
 }

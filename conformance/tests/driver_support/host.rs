@@ -64,6 +64,10 @@ impl<R: Runtime> Session for EmbeddedSession<R> {
         self.0.progress(operation)
     }
 
+    fn text(&self, operation: OperationId) -> String {
+        self.0.text(operation)
+    }
+
     fn report(&self) -> Report {
         self.0.command(|state, _| state.core.report())
     }

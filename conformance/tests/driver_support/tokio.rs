@@ -9,7 +9,7 @@ use std::time::Duration;
 use conformance::suite::{Driver, Session, Setup};
 use mcp_driver_tokio::{
     Client, Diagnosis, Ended, Error, Listener, Notification, Operation, OperationId, Outcome,
-    Pending, ProgressUpdate, Reply, Report, Request,
+    Pending, ProgressUpdate, Reply, Report, Request, StreamUpdate, ToolStream,
 };
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle};
@@ -49,6 +49,7 @@ impl Driver for Tokio {
             client: builder.start(),
             held: Mutex::default(),
             progress: Mutex::default(),
+            texts: Mutex::default(),
         }))
     }
 }
@@ -58,11 +59,13 @@ struct TokioSession {
     client: Client,
     held: Mutex<BTreeMap<OperationId, Held>>,
     progress: Mutex<BTreeMap<OperationId, Vec<ProgressUpdate>>>,
+    texts: Mutex<BTreeMap<OperationId, String>>,
 }
 
 /// What the application holds of an operation.
 enum Held {
     Pending(Pending),
+    Stream(ToolStream),
     Listener(Listener),
 }
 
@@ -86,6 +89,9 @@ impl Session for TokioSession {
         let (id, held) = if operation.request == Request::Listen {
             let listener = self.client.listen(operation.peer.as_deref())?;
             (listener.id(), Held::Listener(listener))
+        } else if operation.options.stream.is_some() {
+            let stream = self.client.stream(operation)?;
+            (stream.id(), Held::Stream(stream))
         } else {
             let pending = self.client.submit(operation)?;
             (pending.id(), Held::Pending(pending))
@@ -110,6 +116,18 @@ impl Session for TokioSession {
                     self.keep(operation, Held::Pending(pending));
                 }
                 ended
+            }
+            Held::Stream(mut stream) => {
+                let over = self.within(max, async {
+                    while let Some(update) = stream.next().await {
+                        apply(lock(&self.texts).entry(operation).or_default(), update);
+                    }
+                });
+                if over.is_none() {
+                    self.keep(operation, Held::Stream(stream));
+                    return None;
+                }
+                self.within(max, stream.ended())?.ok()
             }
             Held::Listener(listener) => Some(Ended {
                 operation,
@@ -149,6 +167,10 @@ impl Session for TokioSession {
         lock(&self.progress).remove(&operation).unwrap_or_default()
     }
 
+    fn text(&self, operation: OperationId) -> String {
+        lock(&self.texts).remove(&operation).unwrap_or_default()
+    }
+
     fn report(&self) -> Report {
         self.client.report()
     }
@@ -164,4 +186,13 @@ impl Session for TokioSession {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the updates make of a text.
+fn apply(text: &mut String, update: StreamUpdate) {
+    match update {
+        StreamUpdate::Text(more) => text.push_str(&more),
+        StreamUpdate::Rewind { length_bytes } => text.truncate(length_bytes),
+        other => panic!("{other:?}"),
+    }
 }

@@ -25,7 +25,7 @@ pub use meter::ServerCostMeter;
 pub use tally::Tally;
 
 use crate::error::Ran;
-use crate::operation::{Ended, Outcome};
+use crate::operation::{Ended, Outcome, Reply};
 
 /// Whether a call that ended is charged: one record per logical call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ impl Charge {
     #[must_use]
     pub const fn of(outcome: &Outcome) -> Self {
         match outcome {
+            // Cancelled before anything was sent.
+            Outcome::Complete(Reply::Stream(stream)) if stream.attempts == 0 => Self::No,
             Outcome::Complete(_) => Self::Yes,
             Outcome::InputRequired(_) => Self::NotYet,
             Outcome::Failed(error) => match error.ran {
@@ -74,7 +76,6 @@ impl From<&Ended> for Charge {
 mod tests {
     use super::*;
     use crate::error::{Cause, Error};
-    use crate::operation::Reply;
 
     /// R50: failed calls are charged, refused ones are not.
     #[test]

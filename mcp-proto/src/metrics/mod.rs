@@ -17,7 +17,7 @@ pub use snapshot::{ErrorCount, LatencySummary, MetricsSnapshot, ServerSnapshot, 
 use alloc::collections::BTreeMap;
 
 use crate::error::{Cause, ErrorKind};
-use crate::operation::{Outcome, Reply};
+use crate::operation::Outcome;
 use crate::peer::Counters;
 use crate::time::{Duration, Instant};
 use crate::violation::Violation;
@@ -119,7 +119,7 @@ impl ServerMetrics {
 /// The kind of error that a call ended with, unless the violation behind it was counted already.
 fn error_kind(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
-        Outcome::Complete(Reply::Call(result)) if result.is_error => Some(TOOL_ERROR),
+        Outcome::Complete(reply) if reply.is_tool_error() => Some(TOOL_ERROR),
         Outcome::Complete(_) | Outcome::InputRequired(_) => None,
         Outcome::Failed(error) => match error.cause {
             Cause::SchemaViolation(_) => None,

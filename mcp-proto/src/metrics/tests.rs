@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, RpcError};
+use crate::operation::Reply;
 use crate::types::CallToolResult;
 use crate::violation::Fault;
 use crate::wire::{Json, Members};

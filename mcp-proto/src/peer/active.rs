@@ -10,7 +10,7 @@ use super::Context;
 use super::streaming::Stream;
 use crate::cache::Ticket;
 use crate::continuation::{Continuation, InputRounds};
-use crate::error::{Error, Ran};
+use crate::error::Error;
 use crate::identity::{CallerMeta, Params, ProgressToken, TraceContext};
 use crate::ids::OperationId;
 use crate::legacy::Deferred;
@@ -46,16 +46,16 @@ pub(super) struct Active {
     pub(super) header_retried: bool,
     /// How often the manifest was read for it.
     pub(super) refreshes: u8,
-    /// Whether it may have been executed, by a request that is not on its way any more.
-    pub(super) ran: Ran,
+    /// An earlier request for it may have been executed, whatever becomes of later ones.
+    pub(super) may_have_run: bool,
+    /// What a server of an older revision asks in the middle of it. The deadlines stand still.
+    pub(super) asked: Option<Box<Asked>>,
     /// Decides about retries and counts them, once there was something to decide.
     pub(super) gate: Option<Box<RetryGate>>,
     /// How the request failed about which the application is asked.
     pub(super) error: Option<Box<Error>>,
     /// A streamed call that has begun.
     pub(super) stream: Option<Box<Stream>>,
-    /// What a server of an older revision asks in the middle of it. The deadlines stand still.
-    pub(super) asked: Option<Box<Asked>>,
     /// The rounds of questions, once the server has asked (R30).
     pub(super) rounds: Option<Box<InputRounds>>,
     /// What it takes up, until it begins (R31).
@@ -293,11 +293,11 @@ impl Active {
             version_retried: false,
             header_retried: false,
             refreshes: 0,
-            ran: Ran::No,
+            may_have_run: false,
+            asked: None,
             gate: None,
             error: None,
             stream: None,
-            asked: None,
             rounds: None,
             resumed: None,
             context: Context::none(),

@@ -36,7 +36,7 @@ impl Peer {
         now: Instant,
     ) -> Result<(), (Box<Active>, Fault)> {
         // It has begun, at least.
-        active.ran = Ran::Maybe;
+        active.may_have_run = true;
         let input = match self.read_input_required(&active, members) {
             Ok(input) => input,
             Err(fault) => return Err((active, fault)),
@@ -260,7 +260,7 @@ impl Peer {
             return self.end(operation, active, Outcome::Failed(error));
         }
         // In its earlier rounds.
-        active.ran = Ran::Maybe;
+        active.may_have_run = true;
         let request = resumed.continuation.request().clone();
         let input = resumed.continuation.input().clone();
         let begun = InputRounds::resume(self.input_policy(), resumed.continuation, &pin, now);

@@ -22,6 +22,7 @@ mod requests;
 mod retries;
 mod secrets;
 mod sending;
+mod sources;
 mod spanning;
 mod streaming;
 mod validation;

@@ -297,7 +297,7 @@ impl Peer {
         mut outcome: Outcome,
     ) {
         if let Outcome::Failed(error) = &mut outcome {
-            if active.ran == Ran::Maybe {
+            if active.may_have_run {
                 error.ran = Ran::Maybe;
             }
             self.counters.errors = self.counters.errors.saturating_add(1);
@@ -379,7 +379,7 @@ impl Peer {
         };
         self.queue.retain(|queued| *queued != operation);
         let ran = if unsent { Ran::No } else { Ran::Maybe };
-        let error = self.error(cause).ran(ran.max(active.ran));
+        let error = self.error(cause).ran(ran);
         self.end(operation, active, Outcome::Failed(error));
     }
 
@@ -423,7 +423,7 @@ impl Peer {
             };
             let ran = if unsent { Ran::No } else { Ran::Maybe };
             if operation != MANIFEST {
-                let error = self.error(cause()).ran(ran.max(active.ran));
+                let error = self.error(cause()).ran(ran);
                 self.end(operation, active, Outcome::Failed(error));
             }
         }

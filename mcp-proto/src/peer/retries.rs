@@ -51,10 +51,13 @@ impl Peer {
         written: bool,
         cause: &Cause,
     ) -> bool {
-        if written {
-            active.ran = Ran::Maybe;
-        }
-        let error = self.error(cause.clone()).ran(active.ran);
+        active.may_have_run |= written;
+        let ran = if active.may_have_run {
+            Ran::Maybe
+        } else {
+            Ran::No
+        };
+        let error = self.error(cause.clone()).ran(ran);
         let failure = if written {
             Failure::ConnectionLost
         } else {
@@ -170,6 +173,7 @@ impl Peer {
         retry: bool,
         now: Instant,
     ) {
+        self.reach(now);
         let ruling = self.operations.get_mut(&operation).and_then(|active| {
             let gate = active.gate.as_mut()?;
             gate.decided(question, retry)

@@ -32,15 +32,15 @@ use crate::violation::{Fault, Violation};
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) machine: StreamContinuation,
-    from: StreamFrom,
+    pub(super) from: StreamFrom,
     /// The newest attempt, and where it begins.
-    source: Source,
+    pub(super) source: Source,
     token: Option<String>,
     /// Sets apart what attempts in one life of the server report; those in different lives cannot be
     /// confused, and a retry keeps its `_meta` (R7).
     pub(super) turn: u32,
     /// How the last attempt failed.
-    failure: Option<Error>,
+    pub(super) failure: Option<Error>,
     refused: Option<RetryRefused>,
 }
 
@@ -192,8 +192,9 @@ impl Peer {
                         return self.send_attempt(operation, active, now);
                     }
                     stream.machine.held(source);
+                    active.handed_over.get_or_insert(self.now);
                     active.stage = Stage::Streaming;
-                    active.ran = Ran::Maybe;
+                    active.may_have_run = true;
                     let request = SourceRequest { source, token, key };
                     self.deliver(News::OpenSource { operation, request });
                 }
@@ -213,7 +214,7 @@ impl Peer {
         }
         if let Some(request) = active.request_id() {
             if !self.withdraw(request, "no longer needed") {
-                active.ran = Ran::Maybe;
+                active.may_have_run = true;
             }
             active.stage = Stage::Streaming;
         }
@@ -247,7 +248,12 @@ impl Peer {
             }
             (_, last) => Cause::StreamDropped(Box::new(DroppedStream::new(dropped, last))),
         };
-        self.error(cause).ran(active.ran)
+        let ran = if active.may_have_run {
+            Ran::Maybe
+        } else {
+            Ran::No
+        };
+        self.error(cause).ran(ran)
     }
 
     /// An attempt came to nothing. Whether there may be another one, the gate decides (R34).
@@ -309,7 +315,7 @@ impl Peer {
         now: Instant,
     ) -> bool {
         if written && active.request_id().is_some() {
-            active.ran = Ran::Maybe;
+            active.may_have_run = true;
             let error = self.error(cause.clone()).ran(Ran::Maybe);
             self.attempt_failed(operation, active, Failure::ConnectionLost, error, now);
             return false;
@@ -372,7 +378,7 @@ impl Peer {
             None => true,
         };
         let ran = if unsent { Ran::No } else { Ran::Maybe };
-        active.ran = active.ran.max(ran);
+        active.may_have_run |= !unsent;
         let cause = Cause::Timeout {
             awaited: awaited(active.method()),
             setting: "timeoutMs",
@@ -426,7 +432,7 @@ impl Peer {
         answer: CallToolResult,
         now: Instant,
     ) {
-        active.ran = Ran::Maybe;
+        active.may_have_run = true;
         if let Some(stream) = &mut active.stream {
             stream.machine.completed(stream.source, answer, now);
         }
@@ -445,75 +451,6 @@ impl Peer {
             }
             None => self.end_stream(operation, active, Ok(StreamResult::unsent())),
         }
-    }
-
-    /// See [`Client::source_opened`](crate::Client::source_opened).
-    pub fn source_opened(&mut self, operation: OperationId, source: Source, now: Instant) {
-        self.with_source(operation, now, |stream| stream.machine.opened(source, now));
-    }
-
-    /// See [`Client::chunk`](crate::Client::chunk).
-    pub fn chunk(
-        &mut self,
-        operation: OperationId,
-        source: Source,
-        chunk: StreamChunk,
-        now: Instant,
-    ) {
-        self.with_source(operation, now, |stream| {
-            stream.machine.chunk(source, chunk, now);
-        });
-    }
-
-    /// See [`Client::source_ended`](crate::Client::source_ended).
-    pub fn source_ended(&mut self, operation: OperationId, source: Source, now: Instant) {
-        self.with_source(operation, now, |stream| stream.machine.ended(source, now));
-    }
-
-    /// See [`Client::source_failed`](crate::Client::source_failed).
-    pub fn source_failed(
-        &mut self,
-        operation: OperationId,
-        source: Source,
-        reason: &str,
-        now: Instant,
-    ) {
-        let reason = reason.to_owned();
-        let error = self.error(Cause::Unavailable { reason }).ran(Ran::Maybe);
-        self.with_source(operation, now, |stream| {
-            if source == stream.source {
-                stream.failure = Some(error);
-            }
-            stream.machine.failed(source, true, now);
-        });
-    }
-
-    /// A fact about a source of the application's.
-    fn with_source(
-        &mut self,
-        operation: OperationId,
-        now: Instant,
-        tell: impl FnOnce(&mut Stream),
-    ) {
-        let is_own = |active: &Active| {
-            let stream = active.stream.as_ref();
-            stream.is_some_and(|stream| stream.from == StreamFrom::Application)
-        };
-        if !self
-            .operations
-            .get(&operation)
-            .is_some_and(|active| is_own(active))
-        {
-            return;
-        }
-        if let Some(mut active) = self.operations.remove(&operation) {
-            if let Some(stream) = &mut active.stream {
-                tell(stream);
-            }
-            self.drive_stream(operation, active, now);
-        }
-        self.pump(now);
-        self.flush();
     }
 }
 

@@ -13,6 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
 use crate::error::RpcError;
+use crate::operation::Reply;
 use crate::types::CallToolResult;
 use crate::wire::Members;
 

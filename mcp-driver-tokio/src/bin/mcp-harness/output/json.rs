@@ -1,7 +1,7 @@
 //! The JSON forms: the same members in `--json` and in `batch`.
 
 use mcp_proto::error::{Cause, FailedPeers};
-use mcp_proto::types::{Entry, InputRequired};
+use mcp_proto::types::{CallToolResult, Entry, InputRequired};
 use mcp_proto::wire::encode::{push_single_line, push_string};
 use mcp_proto::wire::{Json, Members, ObjectWriter};
 use mcp_proto::{Ended, Error, ErrorKind, Listed, Outcome, Reply, Report};
@@ -203,18 +203,13 @@ fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
             descriptors(object.key("resourceTemplates"), "uriTemplate", list);
         }
         Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list),
-        Reply::Call(result) => {
-            object.raw("isError", boolean(result.is_error));
-            let content = result.content.iter().map(|block| block.raw().as_str());
-            array(object.key("content"), content);
-            optional(
-                object,
-                "structuredContent",
-                result.structured_content.as_ref(),
-            );
-            optional(object, "meta", result.meta.as_ref());
-            if let Some(fault) = &result.schema_mismatch {
-                object.string("schemaMismatch", &fault.detail);
+        Reply::Call(result) => call_result(object, result),
+        Reply::Stream(stream) => {
+            object.string("text", &stream.text);
+            object.raw("cancelled", boolean(stream.cancelled));
+            object.u64("attempts", stream.attempts.into());
+            if let Some(answer) = &stream.answer {
+                call_result(object, answer);
             }
         }
         Reply::Read(result) => {
@@ -234,6 +229,18 @@ fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
             object.u64("notifications", *notifications);
         }
         _ => {}
+    }
+}
+
+fn call_result(object: &mut ObjectWriter<'_>, result: &CallToolResult) {
+    object.raw("isError", boolean(result.is_error));
+    let content = result.content.iter().map(|block| block.raw().as_str());
+    array(object.key("content"), content);
+    let structured = result.structured_content.as_ref();
+    optional(object, "structuredContent", structured);
+    optional(object, "meta", result.meta.as_ref());
+    if let Some(fault) = &result.schema_mismatch {
+        object.string("schemaMismatch", &fault.detail);
     }
 }
 
