@@ -32,11 +32,3 @@ fn the_corpus_of_lines_holds() {
 fn the_corpus_of_worlds_holds() {
     replay("world", fuzzing::world);
 }
-
-/// The target for lines can fail: a line that is too long is told apart from one that is not.
-#[test]
-fn lines_look_at_the_limit() {
-    let mut data = vec![0, 0];
-    data.extend_from_slice(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    assert_eq!(fuzzing::lines(&data), Ok(()));
-}
