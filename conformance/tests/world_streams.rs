@@ -262,6 +262,26 @@ fn r32_exhausted() {
     close(world);
 }
 
+/// R32, R34: where no attempt is left nobody is asked about one.
+#[test]
+fn r32_the_last_attempt_raises_no_question() {
+    let adapt = |peer: &mut PeerConfig| {
+        peer.idempotent_tools.clear();
+        peer.max_continuation_retries = 0;
+    };
+    let mut world = lives(adapt, &steps(&[DIES]), "[]");
+    let operation = with(|options| options.ask_retry = true);
+    let error = assert_fails(&mut world, operation, ErrorKind::StreamDropped, Ran::Maybe);
+    assert_eq!(reason(&error), DropReason::Exhausted);
+    assert!(
+        !world
+            .take_news()
+            .iter()
+            .any(|news| question(news).is_some())
+    );
+    close(world);
+}
+
 /// R34: what may have been executed and may not run twice is not sent again; the error has the text, the key
 /// and the checkpoint. Nothing is degraded.
 #[test]
