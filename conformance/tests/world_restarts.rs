@@ -307,3 +307,26 @@ fn what_was_written_in_an_earlier_round_or_life_may_have_run() {
     assert_fails(&mut world, echo(), ErrorKind::CapabilityMissing, Ran::No);
     close(world);
 }
+
+/// R2, R80: a qualified name is its prefix's, so it waits for that peer alone, at the start as well.
+#[test]
+fn a_qualified_name_waits_for_its_own_peer_alone() {
+    let scripts = vec![
+        ("good".into(), Script::modern()),
+        ("mute".into(), script(r#"{"steps":[{"hang":true}]}"#)),
+    ];
+    let mut world = World::new(
+        Config::new(vec![peer("good"), peer("mute")]),
+        Identity::default(),
+        scripts,
+    );
+    world.connect();
+    let echo = |tool: &str| Operation::call(tool, Json::parse(r#"{"text":"x"}"#).ok());
+    let ended = run(&mut world, echo("good/echo"));
+    assert!(matches!(ended.outcome, Outcome::Complete(_)), "{ended:?}");
+    assert_eq!(world.now(), Instant::ZERO);
+    // The bare name may be the other one's as well.
+    run(&mut world, echo("echo"));
+    assert!(world.now() >= Instant::after_epoch(millis(10_000)));
+    close(world);
+}

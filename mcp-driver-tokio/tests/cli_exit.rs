@@ -3,7 +3,7 @@
 
 mod cli_support;
 
-use cli_support::{DRIVERS, Place, fake, scripted, stable};
+use cli_support::{DRIVERS, PROGRAM, Place, fake, scripted, stable};
 use serde_json::json;
 
 fn place(name: &str) -> Place {
@@ -236,4 +236,32 @@ fn a_call_goes_on_in_another_process() {
     std::fs::write(file, text.replacen("ask", "asq", 1)).unwrap();
     refused(&["call", "--resume", file, "--input", answer], "damaged");
     refused(&["call", "--resume", "nowhere.json"], "nowhere.json");
+}
+
+/// A result that cannot be written is no success; a reader that has gone away is none of our business.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_lost_result_is_no_success() {
+    let place = place("lost");
+    let config = place.path().join(".mcp.json");
+    for arguments in [
+        &["report"][..],
+        &["tools", "--json"],
+        &["call", "echo", r#"{"text":"x"}"#],
+    ] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let done = std::process::Command::new(PROGRAM)
+            .arg("--config")
+            .arg(&config)
+            .args(arguments)
+            .stdout(full)
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(1), "{arguments:?}");
+        let words = String::from_utf8(done.stderr).unwrap();
+        assert!(words.contains("cannot write to standard output"), "{words}");
+    }
 }

@@ -177,7 +177,9 @@ impl Client {
                     self.postpone(id, operation, call_index, Until::Settled);
                 }
             }
-            None if !held && self.is_settled() => self.route(id, operation, call_index, now)?,
+            None if !held && self.may_route(&operation.request) => {
+                self.route(id, operation, call_index, now)?;
+            }
             None => self.postpone(id, operation, call_index, Until::Settled),
         }
         // Whoever took it has been drained.

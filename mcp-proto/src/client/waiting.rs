@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::{Client, Entry};
 use crate::ids::{OperationId, PeerId};
-use crate::operation::{Operation, Outcome};
+use crate::operation::{Operation, Outcome, Request};
 use crate::peer::{Context, Peer};
 
 /// What an operation waits for.
@@ -38,6 +38,19 @@ impl Client {
         );
     }
 
+    /// Whether it can be known where an operation under a canonical name goes: when all peers have settled, or
+    /// the one whose name stands before it. That prefix is its own, whatever others turn out to have.
+    pub(super) fn may_route(&self, request: &Request) -> bool {
+        let name = match request {
+            Request::CallTool(call) => call.tool.as_str(),
+            Request::ReadResource { uri: name } | Request::GetPrompt { name, .. } => name.as_str(),
+            _ => "",
+        };
+        let prefix = name.split_once('/').map(|(prefix, _)| prefix);
+        let peer = prefix.and_then(|prefix| self.by_name.get(prefix));
+        self.is_settled() || peer.is_some_and(|peer| self.peer_is_settled(*peer))
+    }
+
     pub(super) fn peer_is_settled(&self, peer: PeerId) -> bool {
         self.peers.get(peer.index()).is_none_or(Peer::is_settled)
     }
@@ -59,7 +72,7 @@ impl Client {
             let is_due = match (*until, peer) {
                 _ if held => false,
                 (Until::Settled, Some(peer)) => self.peer_is_settled(peer),
-                (Until::Settled, None) => self.is_settled(),
+                (Until::Settled, None) => self.may_route(&operation.request),
                 (Until::Listed, _) => !self.peers.iter().any(Peer::is_listing),
             };
             if !is_due {

@@ -259,8 +259,6 @@ impl Peer {
             let error = self.error(self.no_such_tool(&call.tool));
             return self.end(operation, active, Outcome::Failed(error));
         }
-        // In its earlier rounds.
-        active.may_have_run = true;
         let request = resumed.continuation.request().clone();
         let input = resumed.continuation.input().clone();
         let begun = InputRounds::resume(self.input_policy(), resumed.continuation, &pin, now);
@@ -285,6 +283,8 @@ impl Peer {
             },
         });
         active.rounds = Some(Box::new(rounds));
+        // In its earlier rounds.
+        active.may_have_run = true;
         if matches!(step, InputStep::Ask(_)) {
             return self.resend(operation, active);
         }

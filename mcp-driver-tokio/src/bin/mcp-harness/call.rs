@@ -1,7 +1,7 @@
 //! `call`, `read` and `prompt`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use mcp_proto::continuation::Continuation;
@@ -171,6 +171,16 @@ fn answers(input: &InputRequired, given: &[(String, Json)]) -> Option<InputRespo
 
 /// What is called: a tool, or the request that was kept in a file, with the answers that are given.
 pub(crate) fn operation(options: &Call, arguments: Option<Json>) -> Result<Operation, Failure> {
+    if let Some(file) = &options.save_continuation {
+        // Found out before the call is made, not when there is something to lose.
+        let directory = file
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or_else(|| Path::new("."));
+        if let Err(error) = fs::read_dir(directory) {
+            return Err(Failure::usage(unwritable(file, &error), WRITABLE));
+        }
+    }
     let Some(file) = &options.resume else {
         let mut operation = Operation::call(options.tool.clone().unwrap_or_default(), arguments);
         operation.options.idempotency_key = options.idempotency_key.clone();
@@ -191,13 +201,22 @@ pub(crate) fn operation(options: &Call, arguments: Option<Json>) -> Result<Opera
     Ok(Operation::resume(continuation, answers))
 }
 
+const WRITABLE: &str = "Give --save-continuation a file that can be written.";
+
+fn unwritable(file: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {error}", file.display())
+}
+
 /// Keeps a call that waits for input.
 fn save(file: &Path, pending: &PendingInput) -> Result<(), Failure> {
-    fs::write(file, pending.continuation.to_json()).map_err(|error| {
-        let message = format!("cannot write {}: {error}", file.display());
-        Failure::system(
-            message,
-            "Give --save-continuation a file that can be written.",
-        )
-    })
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    // It holds what the call was given, and what the server said.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let text = pending.continuation.to_json();
+    let written = options
+        .open(file)
+        .and_then(|mut open| open.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::system(unwritable(file, &error), WRITABLE))
 }

@@ -3,6 +3,7 @@
 //! The servers are this very program (`fake-server`), so nothing has to be installed and nothing leaves
 //! the machine. Every step checks what came back; the demo fails if anything is not as it says.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use mcp_proto::config::PeerConfig;
 use mcp_proto::report::{PeerReport, PeerState, Report};
+use mcp_proto::streaming::Streaming;
 use mcp_proto::types::{InputResponse, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{Config, Ended, Error, ErrorKind, Operation, Options, Outcome, Reply};
@@ -39,6 +41,15 @@ const LIAR: &str = r#"{"options": {"name": "liar"}, "era": "modern", "steps": [
 /// A server that takes a call and never answers.
 const SLEEPY: &str = r#"{"options": {"name": "sleepy"}, "era": "modern", "steps": [
     {"on_each": "tools/call", "emit": []}]}"#;
+
+/// A server that dies in the middle of a streamed call, having said where to go on, and knows how to go on
+/// from there.
+const TELLER: &str = r#"{"options": {"name": "teller", "tools": ["tell"]}, "era": "modern", "steps": [
+    {"on_each": "tools/call", "where": {"params._meta.checkpoint": "half"}, "emit":
+        "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"Once upon a time there was an end.\"}]}}"},
+    {"on": "tools/call", "where": {"params._meta.checkpoint": null}},
+    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$PTOKEN,\"progress\":1,\"message\":\"Once upon a time\",\"_meta\":{\"checkpoint\":\"half\"}}}",
+    {"exit": 1}]}"#;
 
 /// How long its answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -77,7 +88,7 @@ struct Check {
 }
 
 const INTRODUCTION: &str = "\
-This starts seven small MCP servers on this machine and talks to all of them at once.
+This starts eight small MCP servers on this machine and talks to all of them at once.
 Nothing is installed, and nothing goes over a network.
 ";
 
@@ -95,6 +106,10 @@ decides if it is safe to repeat. No other server notices.\n\n";
 const RECOVER: &str = "\
 A server that died is started again after a moment. What had been sent to it is not repeated,\n\
 because that might run it twice; what comes now waits until it is back.\n\n";
+
+const STREAM: &str = "\
+\"teller\" tells its answer piece by piece, and dies in the middle. It had said how far it was,\n\
+so it is started again and asked to go on from there.\n\n";
 
 const CALL: &str = "\
 A tool that one server has is called by its name. Several have \"echo\", so that name leads\n\
@@ -128,6 +143,10 @@ fn config() -> Result<Config, Failure> {
         &["--era=legacy", "--name=stranger", "--tools=echo"],
     );
     let scripted = |name, script| server(name, &["--script-json", script]);
+    let mut teller = scripted("teller", TELLER);
+    // What the operator knows of it: where it takes checkpoints, and that telling twice does no harm.
+    teller.checkpoint_meta_key = Some("checkpoint".to_owned());
+    teller.idempotent_tools = BTreeSet::from(["tell".to_owned()]);
     Ok(Config::new(vec![
         modern,
         allowed,
@@ -136,6 +155,7 @@ fn config() -> Result<Config, Failure> {
         scripted("fragile", FRAGILE),
         scripted("liar", LIAR),
         scripted("sleepy", SLEEPY),
+        teller,
     ]))
 }
 
@@ -147,6 +167,7 @@ impl Demo {
         self.answer(session)?;
         self.let_down(session)?;
         self.recover(session)?;
+        self.stream(session)?;
         self.close(session)?;
         self.print(&program::typed(END));
         Ok(())
@@ -166,8 +187,8 @@ impl Demo {
             peer.state == PeerState::Failed && kind == Some(ErrorKind::LegacyNotAllowed)
         };
         self.check(
-            report.peers.iter().filter(ready).count() == 6,
-            "six servers are ready",
+            report.peers.iter().filter(ready).count() == 7,
+            "seven servers are ready",
         )?;
         self.check(
             peer("stranger").is_some_and(refused),
@@ -310,8 +331,24 @@ impl Demo {
         )
     }
 
+    fn stream(&mut self, session: &dyn Session) -> Result<(), Failure> {
+        self.title(7, "Stream");
+        self.print(STREAM);
+        let options = Options {
+            stream: Some(Streaming::default()),
+            ..Options::default()
+        };
+        let ended = session::run(session, Operation::call("tell", None).with(options));
+        self.show_call("tell, streamed", &ended);
+        self.check(
+            matches!(&ended.outcome, Outcome::Complete(Reply::Stream(stream))
+                if stream.attempts == 2 && stream.text == "Once upon a time there was an end."),
+            "the text is whole, at the second attempt",
+        )
+    }
+
     fn close(&mut self, session: &dyn Session) -> Result<(), Failure> {
-        self.title(7, "Close");
+        self.title(8, "Close");
         session.close();
         self.check(
             children().is_none_or(|left| left == 0),
@@ -323,6 +360,7 @@ impl Demo {
     fn show_call(&self, call: &str, ended: &Ended) {
         let came = match &ended.outcome {
             Outcome::Complete(Reply::Call(result)) => output::text(result, Reader::Program),
+            Outcome::Complete(Reply::Stream(stream)) => stream.text.clone(),
             Outcome::Complete(_) => String::new(),
             Outcome::InputRequired(pending) => format!("asks: {}", pending.input.prompt()),
             Outcome::Failed(error) => {

@@ -37,7 +37,11 @@ fn main() -> ExitCode {
         Command::FakeServer(options) => fake::run(options),
         command => run(&global, command).map(ExitCode::from),
     };
-    done.unwrap_or_else(|failure| end(&failure, global.json))
+    let code = done.unwrap_or_else(|failure| end(&failure, global.json));
+    if output::complain_of_loss() {
+        return Exit::CallFailed.into();
+    }
+    code
 }
 
 /// Says why nothing came of the command. Whoever interrupted it knows.

@@ -7,6 +7,7 @@ mod text;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use mcp_proto::wire::printable;
 
@@ -20,17 +21,41 @@ pub(crate) use text::{Reader, contents, prompt, text};
 /// The longest message that is shown, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4_000;
 
-/// Writes to standard output. A reader that has gone away (`| head`) is no fault.
+/// Why standard output did not take what was written, the first time.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no fault; what else is lost is said
+/// at the end.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Notes that something could not be written.
+pub(crate) fn written(result: io::Result<()>) {
+    if let Err(error) = result
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| error.to_string());
+    }
+}
+
+/// Says that a result was lost, if one was.
+pub(crate) fn complain_of_loss() -> bool {
+    if let Some(why) = LOST.get() {
+        note(
+            "error",
+            &format!("cannot write to standard output: {why}; the result is lost"),
+        );
+    }
+    LOST.get().is_some()
 }
 
 /// Writes one JSON document to standard output.
 pub(crate) fn print_json(mut document: Vec<u8>) {
     document.push(b'\n');
     let mut out = io::stdout().lock();
-    drop(out.write_all(&document).and_then(|()| out.flush()));
+    written(out.write_all(&document).and_then(|()| out.flush()));
 }
 
 /// One line on standard error: `label: message`.

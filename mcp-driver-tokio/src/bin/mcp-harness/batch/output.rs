@@ -10,7 +10,7 @@ use mcp_proto::wire::ObjectWriter;
 use mcp_proto::{Notification, Outcome};
 
 use super::job::Malformed;
-use crate::output::json;
+use crate::output::{json, written};
 use crate::session::Progress;
 
 /// The reader has gone away.
@@ -37,9 +37,10 @@ impl Output {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
-        out.write_all(&line)
-            .and_then(|()| out.flush())
-            .map_err(|_| Broken)?;
+        if let Err(error) = out.write_all(&line).and_then(|()| out.flush()) {
+            written(Err(error));
+            return Err(Broken);
+        }
         self.written.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
