@@ -183,7 +183,7 @@ fn demo_json() {
     assert_eq!(document["ok"], true);
     let peers = document["report"]["peers"].as_array().unwrap();
     let states: Vec<_> = peers.iter().map(|peer| &peer["state"]).collect();
-    let mut expected = ["ready"; 7];
+    let mut expected = ["ready"; 8];
     expected[5] = "failed";
     assert_eq!(states, expected);
     let steps = document["steps"].as_array().unwrap();
