@@ -346,3 +346,81 @@ fn an_older_server_is_never_left_waiting() {
     );
     assert_eq!(hand.last_error(), Some((ErrorKind::Cancelled, Ran::Maybe)));
 }
+
+/// R41: after the answer the clock runs again, and its deadline counts among many others.
+#[test]
+fn the_deadline_after_an_answer_is_not_missed() {
+    let mut hand = hand();
+    let mut brief = call(true);
+    brief.options.idle_timeout = Some(Duration::from_secs(1));
+    let first = hand.submit(brief).remove(0);
+    answer(&mut hand, &first["id"], ASKS);
+    for _ in 0..20 {
+        hand.submit(call(false));
+    }
+    hand.client
+        .answer(OperationId::new(1), &ada(), hand.now)
+        .unwrap();
+    hand.drain();
+    let due = hand.client.poll_timeout().unwrap().since(hand.now);
+    assert!(due <= Duration::from_secs(1), "{due:?}");
+}
+
+/// R42, R90: a call that is sent again reports from its beginning: that is a sign of life, and no news.
+#[test]
+fn progress_of_a_later_request_keeps_it_alive() {
+    let mut hand = Hand::with(identity(), |peer| {
+        peer.idempotent_tools.insert("echo".into());
+    });
+    hand.introduce(1);
+    hand.echo();
+    hand.written();
+    let report = |hand: &mut Hand, progress: u32| {
+        hand.say(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":1,"progress":{progress}}}}}"#
+        ));
+    };
+    report(&mut hand, 5);
+    assert_eq!(hand.progress, 1);
+    let link = hand.link;
+    hand.tell(Event::LinkStderrEnded { link });
+    hand.tell(Event::LinkEnded { link });
+    hand.tell(Event::LinkExited {
+        link,
+        exit: Exit::Code(1),
+    });
+    let due = hand.client.poll_timeout().unwrap().since(hand.now);
+    hand.wait(due);
+    let link = hand.link;
+    let probe = hand.tell(Event::LinkOpened { link }).remove(0);
+    hand.introduce(probe["id"].as_u64().unwrap());
+    hand.written();
+    for progress in 1..=3 {
+        hand.wait(Duration::from_secs(50));
+        report(&mut hand, progress);
+        assert!(hand.ended.is_empty(), "{:?}", hand.ended);
+    }
+    assert_eq!(hand.progress, 1, "nothing beyond 5 was reported");
+}
+
+/// R41, R90: a question of an older server dies with it; what goes on has its deadlines again.
+#[test]
+fn a_question_of_a_dead_older_server_holds_up_nothing() {
+    let (mut hand, _) = older(true);
+    hand.submit(call(true));
+    hand.written();
+    hand.say(FORM);
+    assert_eq!(hand.asked.len(), 1);
+    let link = hand.link;
+    hand.tell(Event::LinkStderrEnded { link });
+    hand.tell(Event::LinkEnded { link });
+    hand.tell(Event::LinkExited {
+        link,
+        exit: Exit::Code(1),
+    });
+    assert_eq!(hand.last_error(), Some((ErrorKind::Closed, Ran::Maybe)));
+    let late = hand
+        .client
+        .answer(OperationId::new(1), &asked_ada(), hand.now);
+    assert!(late.is_err());
+}

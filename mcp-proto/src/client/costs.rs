@@ -239,9 +239,11 @@ impl Accounts {
         self.warn(server, tool, warning);
         if self.file.as_ref().is_none_or(|file| !file.is_unread()) {
             self.record(account, server, tool);
-        } else if self.waiting.len() < WAITING_MAX {
-            // It stays reserved until it stands in the sums.
-            self.under_way = self.under_way.saturating_add(account.nanos());
+            return;
+        }
+        // It stays reserved until it stands in the sums.
+        self.under_way = self.under_way.saturating_add(account.nanos());
+        if self.waiting.len() < WAITING_MAX {
             let (server, tool) = (server.into(), tool.into());
             self.waiting.push(Record {
                 account,

@@ -64,8 +64,10 @@ pub(super) struct Active {
     pub(super) context: Context,
     /// Its result is checked against the tool's output schema (R63).
     pub(super) validates: bool,
-    /// The last progress that was reported; later ones must exceed it.
+    /// The last progress that the present request reported; later ones must exceed it.
     pub(super) progress: Option<f64>,
+    /// The furthest progress that the application was told of, by whatever request.
+    pub(super) told: Option<f64>,
 }
 
 /// A request of the server that the application answers.
@@ -303,6 +305,7 @@ impl Active {
             context: Context::none(),
             validates: false,
             progress: None,
+            told: None,
         }
     }
 

@@ -411,7 +411,8 @@ impl Peer {
         } else {
             (message, None)
         };
-        if active.options.progress {
+        if active.options.progress && active.told.is_none_or(|told| progress.progress > told) {
+            active.told = Some(progress.progress);
             let update = ProgressUpdate {
                 progress: progress.progress,
                 total: progress.total,

@@ -174,7 +174,11 @@ impl Peer {
         };
         match asked {
             Some(Ok(())) => self.queue.push_back(operation),
-            Some(Err(error)) => return Err(self.error(Cause::Usage(error.to_string()))),
+            // It names keys of the server's.
+            Some(Err(error)) => {
+                let words = self.redact(&error.to_string());
+                return Err(self.error(Cause::Usage(words)));
+            }
             None => {
                 let message = "nothing is asked about this operation".into();
                 return Err(self.error(Cause::Usage(message)));
@@ -182,6 +186,8 @@ impl Peer {
         }
         self.pump(now);
         self.flush();
+        // Its clock runs again, and its deadline may be the first of many.
+        self.rearm();
         Ok(())
     }
 
@@ -192,6 +198,7 @@ impl Peer {
         {
             active.stood_still(asked.since, now);
             self.refuse_asked(&asked);
+            self.rearm();
         }
         let asked = self.operations.get(&operation).and_then(|active| {
             let rounds = active.rounds.as_ref()?;
@@ -226,7 +233,23 @@ impl Peer {
 
     /// The next round of a request, or the same one in another life of the server, which has to be the one
     /// that asked.
-    pub(super) fn start_round(&mut self, operation: OperationId, active: Box<Active>) {
+    pub(super) fn start_round(
+        &mut self,
+        operation: OperationId,
+        mut active: Box<Active>,
+        now: Instant,
+    ) {
+        // The list may be another one by now.
+        if let Some(cause) = self.missing_tool(&active) {
+            let error = self.error(cause);
+            return self.end(operation, active, Outcome::Failed(error));
+        }
+        if let Some(stream) = &mut active.stream
+            && stream.machine.is_due(now)
+        {
+            stream.machine.time_passed(now);
+            return self.drive_stream(operation, active, now);
+        }
         let pin = active.rounds.as_ref().map(|rounds| rounds.request().pin());
         match (pin, self.pin()) {
             (Some(then), Some(now)) if *then != now => {
@@ -241,6 +264,19 @@ impl Peer {
         }
     }
 
+    /// Why a call must not be sent: the tool is not in the list, or quarantined (R20, R21).
+    fn missing_tool(&self, active: &Active) -> Option<Cause> {
+        match &active.request {
+            Request::CallTool(call)
+                if (self.config.validate_capabilities || self.pins.holds(&call.tool))
+                    && !self.manifest.contains(&call.tool) =>
+            {
+                Some(self.no_such_tool(&call.tool))
+            }
+            _ => None,
+        }
+    }
+
     /// Takes up a request that was asked about earlier, perhaps in another process.
     pub(super) fn start_resumed(
         &mut self,
@@ -252,11 +288,8 @@ impl Peer {
         let Some(pin) = self.pin() else {
             return self.misused(operation, active, "there is no session to go on in".into());
         };
-        if let Request::CallTool(call) = &active.request
-            && (self.config.validate_capabilities || self.pins.holds(&call.tool))
-            && !self.manifest.contains(&call.tool)
-        {
-            let error = self.error(self.no_such_tool(&call.tool));
+        if let Some(cause) = self.missing_tool(&active) {
+            let error = self.error(cause);
             return self.end(operation, active, Outcome::Failed(error));
         }
         let request = resumed.continuation.request().clone();
@@ -296,7 +329,7 @@ impl Peer {
 
     /// Ends an operation of which nothing can be sent.
     fn misused(&mut self, operation: OperationId, active: Box<Active>, message: String) {
-        let error = self.error(Cause::Usage(message));
+        let error = self.error(Cause::Usage(self.redact(&message)));
         self.end(operation, active, Outcome::Failed(error));
     }
 }
@@ -353,7 +386,7 @@ impl Peer {
         let response = responses.get(&asked.request.key);
         let (Ok(()), Some(response)) = (&judged, response) else {
             active.asked = Some(asked);
-            let words = judged.err().map(|error| error.to_string());
+            let words = judged.err().map(|error| self.redact(&error.to_string()));
             return Some(Err(self.error(Cause::Usage(words.unwrap_or_default()))));
         };
         active.stood_still(asked.since, now);
@@ -362,6 +395,7 @@ impl Peer {
         }
         self.pump(now);
         self.flush();
+        self.rearm();
         Some(Ok(()))
     }
 
@@ -386,7 +420,7 @@ fn question(method: &str, params: Option<&RawValue>) -> Result<InputRequired, Fa
 }
 
 impl Active {
-    fn stood_still(&mut self, since: Instant, now: Instant) {
+    pub(super) fn stood_still(&mut self, since: Instant, now: Instant) {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);
         }

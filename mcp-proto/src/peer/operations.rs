@@ -133,7 +133,7 @@ impl Peer {
             return self.start_resumed(operation, active, *resumed, now);
         }
         if active.rounds.is_some() {
-            return self.start_round(operation, active);
+            return self.start_round(operation, active, now);
         }
         match &active.request {
             Request::CallTool(_) => self.start_call(operation, active, now),
@@ -249,9 +249,8 @@ impl Peer {
             caller_meta: attempt.as_ref().or(active.meta.as_ref()),
             context: Some(&active.context),
         };
-        if active.stream.is_some() {
-            active.progress = None;
-        }
+        // Each request counts from its own beginning.
+        active.progress = None;
         let owner = Owner::Operation(operation);
         let request = self.send(owner, sent.method, Some(&sent.params), sent.trace, extra);
         active.sent = Some(sent);

@@ -22,9 +22,13 @@ impl Peer {
     pub(super) fn interrupt_all(&mut self, cause: &Cause, now: Instant) {
         let waiting = core::mem::take(&mut self.queue);
         let mut again = VecDeque::new();
-        for (operation, active) in core::mem::take(&mut self.operations) {
+        for (operation, mut active) in core::mem::take(&mut self.operations) {
             if operation == MANIFEST {
                 continue;
+            }
+            // Nobody waits for the answer any more.
+            if let Some(asked) = active.asked.take() {
+                active.stood_still(asked.since, now);
             }
             let written = active.request_id().is_some_and(|request| {
                 let link = self.link.as_ref();
@@ -111,7 +115,8 @@ impl Peer {
             stage => *stage = Stage::Queued,
         }
         active.ticket = None;
-        active.asked = None;
+        active.version_retried = false;
+        active.header_retried = false;
         active.refreshes = 0;
         self.operations.insert(operation, active);
     }

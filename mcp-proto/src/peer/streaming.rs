@@ -223,6 +223,10 @@ impl Peer {
     fn end_stream(&mut self, operation: OperationId, mut active: Box<Active>, end: StreamEnd) {
         self.queue.retain(|queued| *queued != operation);
         let outcome = match end {
+            // It never left the queue.
+            Ok(result) if result.cancelled && !active.may_have_run => {
+                Outcome::Complete(Reply::Stream(StreamResult::unsent()))
+            }
             Ok(result) => Outcome::Complete(Reply::Stream(result)),
             Err(dropped) => Outcome::Failed(self.stream_error(&mut active, dropped)),
         };
@@ -356,7 +360,10 @@ impl Peer {
             };
             if let Some(stream) = &mut active.stream {
                 // The text stays as it is until the server is there to be asked again.
-                if stream.machine.is_due(now) && stream.from == StreamFrom::Peer {
+                if stream.machine.is_due(now)
+                    && stream.from == StreamFrom::Peer
+                    && matches!(active.stage, Stage::Streaming)
+                {
                     active.stage = Stage::Queued;
                     self.queue.push_back(operation);
                     self.operations.insert(operation, active);
@@ -473,7 +480,7 @@ impl Active {
         let machine = stream.machine.poll_timeout();
         let other = match self.stage {
             Stage::AwaitInput { .. } => return None,
-            Stage::Queued => return Some(stream.machine.deadline()),
+            Stage::Queued | Stage::AwaitManifest => return Some(stream.machine.deadline()),
             Stage::AwaitRetry { until } => Some(until),
             Stage::Requested { .. } => self.clock.as_ref().map(Clock::idle_deadline),
             _ => None,
