@@ -1,5 +1,6 @@
 //! Texts without secrets.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -12,10 +13,13 @@ impl PeerConfig {
     /// only hide the text. A secret that is cut short by `…` is struck out too.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
-        self.secrets().into_iter().fold(text.into(), strike_out)
+        let mut secrets: Vec<String> = self.secrets().into_iter().flat_map(spellings).collect();
+        // The longest first: one may be part of another.
+        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
+        let strike_out = |text, secret: &String| strike_out(text, secret);
+        secrets.iter().fold(text.into(), strike_out)
     }
 
-    /// The secrets, the longest first: one may be part of another.
     fn secrets(&self) -> Vec<&str> {
         let (mut secrets, whole): (Vec<&str>, Vec<&str>) = match &self.transport {
             Transport::Stdio(stdio) => {
@@ -35,9 +39,34 @@ impl PeerConfig {
         secrets.extend(parts.filter(|part| part.len() >= SHORTEST_PART_BYTES));
         secrets.extend(whole);
         secrets.retain(|secret| secret.len() >= SHORTEST_SECRET_BYTES);
-        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
         secrets
     }
+}
+
+/// A secret as it is, and as it looks when a server prints it inside of JSON, with or without letters beyond
+/// ASCII, or as a literal of a programming language.
+fn spellings(secret: &str) -> Vec<String> {
+    let mut spellings = Vec::from([String::from(secret)]);
+    let quoted = serde_json::to_string(secret).unwrap_or_default();
+    let json = quoted
+        .get(1..quoted.len().saturating_sub(1))
+        .unwrap_or_default();
+    let mut ascii = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter.is_ascii() {
+            ascii.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            ascii.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    for other in [json.replace("\\\"", "\""), json.into(), ascii] {
+        if !other.is_empty() && !spellings.contains(&other) {
+            spellings.push(other);
+        }
+    }
+    spellings
 }
 
 /// What is shorter is no secret.
@@ -109,6 +138,26 @@ mod tests {
         ] {
             assert_eq!(peer().redact(text), expected);
         }
+    }
+
+    /// However a server writes it down.
+    #[test]
+    fn escaped_forms_are_struck_out() {
+        let mut peer = peer();
+        let Transport::Stdio(stdio) = &mut peer.transport else {
+            panic!()
+        };
+        let secret = "p@ss\"wörd\\12\n345";
+        stdio.env.insert("D".to_string(), secret.into());
+        for text in [
+            secret,
+            r#"p@ss\"wörd\\12\n345"#,
+            r#"p@ss\"w\u00f6rd\\12\n345"#,
+            r#"p@ss"wörd\\12\n345"#,
+        ] {
+            assert_eq!(peer.redact(&format!("a {text} b")), "a *** b");
+        }
+        assert_eq!(peer.redact(r"gr\u00f6\u00dfe-\u00e4"), "***");
     }
 
     /// A server decides how long a text is and what is in it.
