@@ -315,7 +315,8 @@ impl Conversation {
         asked.settled |= !self.blocked && !two_ids;
         let (result, code) = (message.get("result"), message.get("error"));
         let code = code.and_then(|error| error["code"].as_i64());
-        asked.refused = matches!(code, Some(-32700 | -32601 | -32600 | -32022..=-32020));
+        // Only the first answer counts.
+        asked.refused |= first && matches!(code, Some(-32700 | -32601 | -32600 | -32022..=-32020));
         match (asked.method.as_str(), result, code) {
             ("server/discover", Some(result), None) if is_discovery(result) => {
                 self.discovered = true;
