@@ -13,8 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .ci/lib.sh
 
 limit=610
-face_limit=620
-ledger_limit=60
+face_limit=580
+ledger_limit=70
 fat=
 for driver in mcp-driver-tokio mcp-driver-blocking; do
     code=$(code_of "$driver/src" | sed "\\#^$driver/src/\(bin/\|elsewhere\.rs:\)#d")

@@ -207,7 +207,7 @@ impl State {
                 Action::CloseInput { link } => self.with(link, Link::close_input),
                 Action::Terminate { link, force } => self.with(link, |link| link.terminate(force)),
                 Action::Release { link } => drop(self.links.remove(&link)),
-                Action::ReadLedger { path } => self.keep_books(move || read_ledger(&path)),
+                Action::ReadLedger { path, .. } => self.keep_books(move || read_ledger(&path)),
                 Action::AppendLedger { path, line } => {
                     self.keep_books(move || append_ledger(&path, &line));
                 }

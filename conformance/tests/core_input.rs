@@ -86,13 +86,13 @@ fn an_interactive_call_goes_on_with_its_answer() {
 
     let operation = OperationId::new(1);
     let wrong = InputResponses::new().with("other", InputResponse::decline());
-    let error = hand.client.answer(operation, &wrong, hand.now).unwrap_err();
+    let error = hand.reply(operation, &wrong).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    hand.client.answer(operation, &ada(), hand.now).unwrap();
+    hand.reply(operation, &ada()).unwrap();
     let second = hand.drain().remove(0);
     is_second_round(&first, &second);
     assert_ne!(first["id"], second["id"]);
-    let again = hand.client.answer(operation, &ada(), hand.now);
+    let again = hand.reply(operation, &ada());
     assert_eq!(again.unwrap_err().kind(), ErrorKind::Usage);
 
     // The time that the application took does not count; the server's does.
@@ -221,9 +221,7 @@ fn a_question_outlives_its_server() {
         exit: Exit::Code(1),
     });
     assert!(hand.ended.is_empty());
-    hand.client
-        .answer(OperationId::new(1), &ada(), hand.now)
-        .unwrap();
+    hand.reply(OperationId::new(1), &ada()).unwrap();
     let due = hand.client.poll_timeout().unwrap().since(hand.now);
     hand.wait(due);
     assert_eq!(hand.link.serial, 2);
@@ -247,9 +245,7 @@ fn parallel_questions_keep_apart() {
     let second = hand.submit(call(true)).remove(0);
     answer(&mut hand, &second["id"], ASKS);
     answer(&mut hand, &first["id"], WAITS);
-    hand.client
-        .answer(OperationId::new(2), &ada(), hand.now)
-        .unwrap();
+    hand.reply(OperationId::new(2), &ada()).unwrap();
     is_second_round(&second, &hand.drain()[0]);
     hand.written();
     let due = hand.client.poll_timeout().unwrap().since(hand.now);
@@ -295,10 +291,8 @@ fn an_older_server_asks_in_the_middle_of_a_call() {
 
     let operation = OperationId::new(1);
     let wrong = InputResponses::new();
-    assert!(hand.client.answer(operation, &wrong, hand.now).is_err());
-    hand.client
-        .answer(operation, &asked_ada(), hand.now)
-        .unwrap();
+    assert!(hand.reply(operation, &wrong).is_err());
+    hand.reply(operation, &asked_ada()).unwrap();
     assert_eq!(
         hand.drain()[0].to_string(),
         r#"{"id":"q","jsonrpc":"2.0","result":{"action":"accept","content":{"name":"Ada"}}}"#
@@ -358,9 +352,7 @@ fn the_deadline_after_an_answer_is_not_missed() {
     for _ in 0..20 {
         hand.submit(call(false));
     }
-    hand.client
-        .answer(OperationId::new(1), &ada(), hand.now)
-        .unwrap();
+    hand.reply(OperationId::new(1), &ada()).unwrap();
     hand.drain();
     let due = hand.client.poll_timeout().unwrap().since(hand.now);
     assert!(due <= Duration::from_secs(1), "{due:?}");
@@ -419,8 +411,60 @@ fn a_question_of_a_dead_older_server_holds_up_nothing() {
         exit: Exit::Code(1),
     });
     assert_eq!(hand.last_error(), Some((ErrorKind::Closed, Ran::Maybe)));
-    let late = hand
-        .client
-        .answer(OperationId::new(1), &asked_ada(), hand.now);
+    let late = hand.reply(OperationId::new(1), &asked_ada());
     assert!(late.is_err());
+}
+
+/// R30, R60: a question that an older server takes back is void: nothing is answered, and what is said about it
+/// is never taken for the answer to the next one, which looks the same.
+#[test]
+fn a_question_that_was_taken_back_is_answered_no_more() {
+    let (mut hand, _) = older(true);
+    hand.submit(call(true));
+    hand.written();
+    hand.say(FORM);
+    let (operation, first) = (OperationId::new(1), hand.question);
+    let back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+    assert!(hand.say(back).is_empty());
+    assert!(hand.reply(operation, &asked_ada()).is_err());
+
+    assert!(hand.say(&FORM.replace("\"q\"", "\"r\"")).is_empty());
+    assert_ne!(hand.question, first);
+    let now = hand.now;
+    hand.client.reply(operation, first, Some(&asked_ada()), now);
+    assert_eq!((hand.drain(), hand.ended.len()), (Vec::new(), 0));
+    let second = hand.question;
+    hand.client
+        .reply(operation, second, Some(&asked_ada()), now);
+    assert_eq!(hand.drain()[0]["id"], "r");
+
+    // Taken back with nothing else said, the server has its deadline again.
+    hand.written();
+    hand.say(&FORM.replace("\"q\"", "\"s\""));
+    hand.wait(Duration::from_secs(1000));
+    hand.say(&back.replace("\"q\"", "\"s\""));
+    hand.wait(Duration::from_secs(61));
+    assert_eq!(hand.last_error(), Some((ErrorKind::Timeout, Ran::Maybe)));
+}
+
+/// R30: whatever a handler says is the end of its question: no answer ends the call with what was asked, and one
+/// that does not fit ends it as misused, with the word that the server has begun.
+#[test]
+fn whatever_a_handler_says_ends_its_question() {
+    let wrong = InputResponses::new().with("other", InputResponse::decline());
+    for said in [None, Some(wrong)] {
+        let mut hand = hand();
+        let first = hand.submit(call(true)).remove(0);
+        answer(&mut hand, &first["id"], ASKS);
+        let (operation, question, now) = (OperationId::new(1), hand.question, hand.now);
+        hand.client.reply(operation, question, said.as_ref(), now);
+        assert!(hand.drain().is_empty());
+        match said {
+            None => assert!(matches!(hand.ended[0].outcome, Outcome::InputRequired(_))),
+            Some(_) => assert_eq!(hand.last_error(), Some((ErrorKind::Usage, Ran::Maybe))),
+        }
+        hand.client.reply(operation, question, None, now);
+        assert!(hand.drain().is_empty());
+        assert_eq!(hand.ended.len(), 1);
+    }
 }

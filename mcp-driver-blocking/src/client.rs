@@ -10,7 +10,7 @@ use mcp_proto::continuation::Continuation;
 use mcp_proto::error::Cause;
 use mcp_proto::operation::{self, arguments as encoded};
 use mcp_proto::safety::Question;
-use mcp_proto::streaming::{RetryQuestion, SourceRequest, StreamFrom};
+use mcp_proto::streaming::{self, RetryQuestion, SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,
@@ -240,10 +240,11 @@ impl Client {
     /// The operation was not accepted. How an accepted one failed is in its
     /// [`outcome`](Ended::outcome).
     pub fn run(&self, operation: Operation) -> Result<Ended, Error> {
-        if self.handlers.is_none() {
-            return self.owner.0.run(operation);
+        let handlers = self.handlers.present();
+        if handlers == streaming::Handlers::default() {
+            return self.owner.0.run(operation.attended(handlers));
         }
-        self.attend(operation, None)?.ended()
+        Ok(self.attend(operation, None)?.ended())
     }
 
     /// Calls a tool whose text is told as it comes. A stream that drops is taken up again, from the last
@@ -293,10 +294,8 @@ impl Client {
     }
 
     /// Starts an operation about which the handlers are asked.
-    fn attend(&self, mut operation: Operation, open: Option<Open>) -> Result<ToolStream, Error> {
-        operation.options.interactive |= self.handlers.input.is_some();
-        operation.options.ask_retry |= self.handlers.retry.is_some();
-        let pending = self.submit(operation)?;
+    fn attend(&self, operation: Operation, open: Option<Open>) -> Result<ToolStream, Error> {
+        let pending = self.submit(operation.attended(self.handlers.present()))?;
         Ok(ToolStream::new(pending, self.handlers.clone(), open))
     }
 
@@ -311,8 +310,9 @@ impl Client {
     /// # Errors
     /// The operation was not accepted; nothing was sent.
     pub fn submit(&self, operation: Operation) -> Result<Pending, Error> {
+        let shared = &self.owner.0;
         Ok(Pending {
-            id: self.owner.0.with(|state| state.submit(operation))?,
+            id: shared.with_inbox(|inbox, core, now| inbox.submit(core, operation, now))?,
             client: self.clone(),
         })
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use mcp_proto::{
     Operation, OperationId,
 };
 
-use crate::ledger::Ledger;
+use crate::ledger;
 use crate::sys::{self, Fd, Link, Pair, Waker};
 
 /// In whose name those wait who wait for the client itself; the core numbers its operations from 1.
@@ -75,7 +75,8 @@ pub(crate) struct State {
     streams: BTreeMap<String, Pair>,
     waker: Arc<Waker>,
     exits: (Sender<LinkExit>, Receiver<LinkExit>),
-    ledger: Ledger,
+    /// For the threads that read and write the ledger.
+    shared: Weak<Shared>,
     buffer: Vec<u8>,
     lead: Lead,
 }
@@ -119,7 +120,9 @@ impl Owner {
         streams: BTreeMap<String, Pair>,
     ) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
-        let state = State {
+        let exits = mpsc::channel();
+        let gone = exits.0.clone();
+        let state = |shared: &Weak<Shared>| State {
             core,
             now: Instant::ZERO,
             inbox: Inbox::default(),
@@ -127,25 +130,23 @@ impl Owner {
             links: BTreeMap::new(),
             streams,
             waker: Arc::clone(&waker),
-            exits: mpsc::channel(),
-            ledger: Ledger::default(),
+            exits,
+            shared: shared.clone(),
             buffer: vec![0; READ_BYTES],
             lead: Lead::default(),
         };
-        let gone = state.exits.0.clone();
-        let owner = Self(Arc::new(Shared {
-            state: Mutex::new(state),
+        let owner = Self(Arc::new_cyclic(|shared| Shared {
+            state: Mutex::new(state(shared)),
             keeper: Condvar::new(),
             ending: Mutex::default(),
-            waker,
+            waker: Arc::clone(&waker),
             epoch: std::time::Instant::now(),
         }));
         let shared = Arc::clone(&owner.0);
         let thread = thread::Builder::new().name("mcp-keeper".to_owned());
         thread.spawn(move || {
             shared.keep();
-            drop(shared);
-            drop(gone);
+            drop((shared, gone));
         })?;
         owner.0.with(|state| state.core.connect(state.now));
         Ok(owner)
@@ -168,15 +169,25 @@ impl Shared {
         result
     }
 
+    /// The same about operations.
+    pub(crate) fn with_inbox<T>(
+        &self,
+        act: impl FnOnce(&mut Inbox<Waiter>, &mut mcp_proto::Client, Instant) -> T,
+    ) -> T {
+        self.with(|state| act(&mut state.inbox, &mut state.core, state.now))
+    }
+
     /// Submits and waits for the end, under one lock: a deadline that only the caller will watch does
     /// not wake the keeper.
     pub(crate) fn run(&self, operation: Operation) -> Result<Ended, Error> {
         let mut state = self.lock();
-        let id = state.submit(operation)?;
+        let (inbox, core, now) = state.parts();
+        let id = inbox.submit(core, operation, now)?;
         state.perform();
         let ended = self.wait(state, id, None, |state| {
-            let ended = state.inbox.take_ended(id)?;
-            state.release(id);
+            let (inbox, core, now) = state.parts();
+            let ended = inbox.take_ended(id)?;
+            inbox.release(core, id, now);
             Some(*ended)
         });
         // Nobody else knows the number, so nobody else can have taken the end.
@@ -282,10 +293,6 @@ impl Shared {
             while let Ok((link, exit)) = state.exits.1.try_recv() {
                 state.report(Event::LinkExited { link, exit });
             }
-            let State {
-                ledger, core, now, ..
-            } = &mut *state;
-            ledger.report(core, *now);
         }
         let due = state.core.poll_timeout();
         if due.is_some_and(|due| due <= state.now) {
@@ -339,24 +346,15 @@ impl Shared {
 }
 
 impl State {
-    /// Accepts an operation and makes room for what will be delivered for it.
-    pub(crate) fn submit(&mut self, operation: Operation) -> Result<OperationId, Error> {
-        self.inbox.submit(&mut self.core, operation, self.now)
-    }
-
-    /// Lets go of an operation, which is cancelled if it goes on.
-    pub(crate) fn release(&mut self, operation: OperationId) {
-        self.inbox.release(&mut self.core, operation, self.now);
+    fn parts(&mut self) -> (&mut Inbox<Waiter>, &mut mcp_proto::Client, Instant) {
+        (&mut self.inbox, &mut self.core, self.now)
     }
 
     fn waiter(&mut self, operation: OperationId) -> &mut Waiter {
-        match self.inbox.waiter(operation) {
-            Some(waiter) => waiter,
-            None => &mut self.client,
-        }
+        self.inbox.waiter(operation).unwrap_or(&mut self.client)
     }
 
-    fn report(&mut self, event: Event<'_>) {
+    pub(crate) fn report(&mut self, event: Event<'_>) {
         self.core.handle(event, self.now);
     }
 
@@ -385,7 +383,11 @@ impl State {
                     // Perhaps it is for the leader, which sleeps while this thread delivers.
                     self.disturb();
                 }
-                other => self.ledger.perform(other, &self.waker),
+                other => {
+                    if let Err(failed) = ledger::start(other, self.shared.clone()) {
+                        self.report(failed);
+                    }
+                }
             }
         }
     }
@@ -487,18 +489,4 @@ impl Waiter {
 }
 
 #[cfg(test)]
-impl State {
-    /// A caller leads, and sleeps.
-    pub(crate) fn a_caller_sleeps(&self) -> bool {
-        self.lead.by == Leader::Caller && self.lead.asleep.is_some()
-    }
-
-    /// The keeper leads, and sleeps without a limit.
-    pub(crate) fn the_keeper_sleeps_for_ever(&self) -> bool {
-        self.lead.by == Leader::Keeper && self.lead.asleep == Some(None)
-    }
-
-    pub(crate) fn followers(&self) -> usize {
-        self.inbox.open().map(|(_, waiter)| waiter.waiting).sum()
-    }
-}
+mod peek;

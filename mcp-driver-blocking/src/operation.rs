@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mcp_proto::error::Cause;
-use mcp_proto::streaming::{OperationEvent, RetryQuestion};
+use mcp_proto::streaming::{OperationEvent, RetryQuestion, Said};
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate};
 
@@ -82,8 +82,8 @@ impl Pending {
     /// # Errors
     /// Nothing is asked, or the answers do not fit the questions. They stay open then.
     pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
-        let answer = |state: &mut State| state.core.answer(self.id, responses, state.now);
-        self.client.owner.0.with(answer)
+        let shared = &self.client.owner.0;
+        shared.with_inbox(|inbox, core, now| inbox.answer(core, self.id, responses, now))
     }
 
     /// Waits for the question whether a request may be sent again, of an operation with
@@ -91,6 +91,12 @@ impl Pending {
     /// [`Client::decide`].
     pub fn retry_question(&self) -> Option<Box<RetryQuestion>> {
         self.take(None, |state| state.inbox.take_question(self.id))
+    }
+
+    /// Says what a handler said.
+    pub(crate) fn reply(&self, said: &Said) {
+        let shared = &self.client.owner.0;
+        shared.with_inbox(|inbox, core, now| inbox.reply(core, self.id, said, now));
     }
 
     /// Waits for whatever is next.
@@ -123,7 +129,8 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.client.owner.0.with(|state| state.release(self.id));
+        let shared = &self.client.owner.0;
+        shared.with_inbox(|inbox, core, now| inbox.release(core, self.id, now));
     }
 }
 

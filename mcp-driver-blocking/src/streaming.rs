@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use mcp_proto::continuation::{StreamResult, StreamUpdate};
-use mcp_proto::streaming::{OperationEvent, RetryQuestion, SourceRequest, SourceWish};
+use mcp_proto::streaming::{self, OperationEvent, RetryQuestion, Said, SourceRequest, SourceWish};
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, CallOutcome, Ended, Error, OperationId, StreamChunk};
 
@@ -25,8 +25,21 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn is_none(&self) -> bool {
-        self.input.is_none() && self.retry.is_none()
+    pub(crate) fn present(&self) -> streaming::Handlers {
+        let (input, retry) = (self.input.is_some(), self.retry.is_some());
+        streaming::Handlers { input, retry }
+    }
+
+    /// Asks who is to be asked; nobody is asked for whom there is no handler.
+    fn ask(&self, event: &OperationEvent) -> Option<Said> {
+        match event {
+            OperationEvent::InputNeeded(input) => Some(Said::Input(self.input.as_ref()?(input))),
+            OperationEvent::RetryQuestion(asked) => {
+                let retry = self.retry.as_ref()?(asked);
+                Some(Said::Retry(asked.question, retry))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -67,7 +80,6 @@ pub struct ToolStream {
     open: Option<Open>,
     /// The source that is being read.
     reading: Reading,
-    misfit: Option<Error>,
 }
 
 impl fmt::Debug for ToolStream {
@@ -83,7 +95,6 @@ impl ToolStream {
             handlers,
             open,
             reading: Reading::default(),
-            misfit: None,
         }
     }
 
@@ -106,19 +117,14 @@ impl ToolStream {
     /// [`RetryRefused`](crate::ErrorKind::RetryRefused) when it could not be taken up safely. Both know the
     /// [text](Error::partial_text) so far, and the key and the checkpoint to go on with.
     pub fn finish(self) -> Result<CallOutcome<StreamResult>, Error> {
-        CallOutcome::from_ended(self.ended()?)
+        CallOutcome::from_ended(self.ended())
     }
 
-    /// Waits for the end of the operation.
-    ///
-    /// # Errors
-    /// A handler of the application answered what was not asked.
-    pub fn ended(mut self) -> Result<Ended, Error> {
+    /// Waits for the end of the operation; updates that were not taken are passed over.
+    #[must_use]
+    pub fn ended(mut self) -> Ended {
         while self.next().is_some() {}
-        match self.misfit.take() {
-            Some(error) => Err(error),
-            None => Ok(self.pending.wait()),
-        }
+        self.pending.wait()
     }
 
     fn serve(&mut self, wish: SourceWish) {
@@ -150,38 +156,24 @@ impl ToolStream {
             shared.with(|state| state.core.source_failed(id, source, &reason, state.now));
         }
     }
-
-    fn answer(&self, input: &InputRequired) -> Result<(), Error> {
-        let handler = self.handlers.input.as_ref();
-        match handler.and_then(|handler| handler(input)) {
-            Some(responses) => self.pending.answer(&responses),
-            None => {
-                self.pending.client.finish(self.pending.id);
-                Ok(())
-            }
-        }
-    }
 }
 
 impl Iterator for ToolStream {
     type Item = StreamUpdate;
 
     fn next(&mut self) -> Option<StreamUpdate> {
-        while self.misfit.is_none() {
+        loop {
             match self.pending.event() {
                 OperationEvent::Update(update) => return Some(update),
                 OperationEvent::Source(wish) => self.serve(wish),
-                OperationEvent::InputNeeded(input) => self.misfit = self.answer(&input).err(),
-                OperationEvent::RetryQuestion(asked) => {
-                    let handler = self.handlers.retry.as_ref();
-                    let retry = handler.is_some_and(|handler| handler(&asked));
-                    let client = &self.pending.client;
-                    client.decide(self.pending.id, asked.question, retry);
+                OperationEvent::Over => return None,
+                asked => {
+                    if let Some(said) = self.handlers.ask(&asked) {
+                        self.pending.reply(&said);
+                    }
                 }
-                _ => return None,
             }
         }
-        None
     }
 }
 

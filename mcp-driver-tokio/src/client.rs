@@ -257,10 +257,7 @@ impl Client {
     /// The operation was not accepted. How an accepted one failed is in its
     /// [`outcome`](Ended::outcome).
     pub async fn run(&self, operation: Operation) -> Result<Ended, Error> {
-        if self.handlers.is_none() {
-            return Ok(self.submit(operation)?.await);
-        }
-        self.attend(operation, None)?.ended().await
+        Ok(self.attend(operation, None)?.ended().await)
     }
 
     /// Calls a tool whose text is told as it comes. A stream that drops is taken up again, from the last
@@ -307,10 +304,8 @@ impl Client {
     }
 
     /// Starts an operation about which the handlers are asked.
-    fn attend(&self, mut operation: Operation, open: Option<Open>) -> Result<ToolStream, Error> {
-        operation.options.interactive |= self.handlers.input.is_some();
-        operation.options.ask_retry |= self.handlers.retry.is_some();
-        let pending = self.submit(operation)?;
+    fn attend(&self, operation: Operation, open: Option<Open>) -> Result<ToolStream, Error> {
+        let pending = self.submit(operation.attended(self.handlers.present()))?;
         Ok(ToolStream::new(pending, self.handlers.clone(), open))
     }
 

@@ -92,15 +92,10 @@ impl Links {
     ) -> Option<Event<'static>> {
         match action {
             Action::OpenLink { link, target } => return self.open(link, target, host),
-            Action::ReadLedger { path } => {
+            Action::ReadLedger { .. } | Action::AppendLedger { .. } => {
                 let host = host.clone();
-                let read = move || ledger::read(&path, |fact| host.report(fact));
-                self.runtime.spawn_blocking(read);
-            }
-            Action::AppendLedger { path, line } => {
-                let host = host.clone();
-                let append = move || host.report(ledger::append(&path, &line));
-                self.runtime.spawn_blocking(append);
+                let perform = move || ledger::perform(&action, |fact| host.report(fact));
+                self.runtime.spawn_blocking(perform);
             }
             Action::Write { link: id, bytes } => {
                 let link = self.links.get_mut(&id)?;

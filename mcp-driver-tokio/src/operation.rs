@@ -68,8 +68,9 @@ impl Pending {
     /// # Errors
     /// Nothing is asked, or the answers do not fit the questions. They stay open then.
     pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
-        let answer = |state: &mut State, now| state.core.answer(self.id, responses, now);
-        self.owner.0.with(answer)
+        self.owner
+            .0
+            .with(|State { core, inbox, .. }, now| inbox.answer(core, self.id, responses, now))
     }
 
     /// Whether a request may be sent again, of an operation with

@@ -8,8 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use mcp_proto::continuation::{Source, StreamResult, StreamUpdate};
-use mcp_proto::safety::Question;
-use mcp_proto::streaming::{OperationEvent, RetryQuestion, SourceRequest, SourceWish};
+use mcp_proto::streaming::{self, OperationEvent, RetryQuestion, Said, SourceRequest, SourceWish};
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, CallOutcome, Ended, Error, OperationId, StreamChunk};
 use tokio::task::JoinHandle;
@@ -30,41 +29,26 @@ pub(crate) struct Handlers {
     pub(crate) retry: Handler<RetryQuestion, bool>,
 }
 
-/// What the application said.
-enum Said {
-    Responses(Option<InputResponses>),
-    Retry(Question, bool),
-}
-
 impl Handlers {
-    pub(crate) fn is_none(&self) -> bool {
-        self.input.is_none() && self.retry.is_none()
+    pub(crate) fn present(&self) -> streaming::Handlers {
+        let (input, retry) = (self.input.is_some(), self.retry.is_some());
+        streaming::Handlers { input, retry }
     }
 
-    fn ask(&self, asked: OperationEvent) -> Option<Later<Said>> {
-        Some(match asked {
+    /// Asks who is to be asked; nobody is asked for whom there is no handler.
+    fn ask(&self, event: OperationEvent) -> Option<Later<Said>> {
+        match event {
             OperationEvent::InputNeeded(input) => {
-                let answer = self.input.as_ref().map(|handler| handler(input));
-                Box::pin(async move {
-                    Said::Responses(match answer {
-                        Some(answer) => answer.await,
-                        None => None,
-                    })
-                })
+                let answer = self.input.as_ref()?(input);
+                Some(Box::pin(async { Said::Input(answer.await) }))
             }
             OperationEvent::RetryQuestion(asked) => {
                 let question = asked.question;
-                let answer = self.retry.as_ref().map(|handler| handler(asked));
-                Box::pin(async move {
-                    let retry = match answer {
-                        Some(answer) => answer.await,
-                        None => false,
-                    };
-                    Said::Retry(question, retry)
-                })
+                let answer = self.retry.as_ref()?(asked);
+                Some(Box::pin(async move { Said::Retry(question, answer.await) }))
             }
-            _ => return None,
-        })
+            _ => None,
+        }
     }
 }
 
@@ -104,7 +88,6 @@ pub struct ToolStream {
     open: Option<Open>,
     source: Option<Running>,
     asking: Option<Later<Said>>,
-    misfit: Option<Error>,
 }
 
 /// A source that is being read. It ends with this.
@@ -130,7 +113,6 @@ impl ToolStream {
             open,
             source: None,
             asking: None,
-            misfit: None,
         }
     }
 
@@ -159,32 +141,13 @@ impl ToolStream {
     /// [`RetryRefused`](crate::ErrorKind::RetryRefused) when it could not be taken up safely. Both know the
     /// [text](Error::partial_text) so far, and the key and the checkpoint to go on with.
     pub async fn finish(self) -> Result<CallOutcome<StreamResult>, Error> {
-        CallOutcome::from_ended(self.ended().await?)
+        CallOutcome::from_ended(self.ended().await)
     }
 
-    /// How the operation ended.
-    ///
-    /// # Errors
-    /// A handler of the application answered what was not asked.
-    pub async fn ended(mut self) -> Result<Ended, Error> {
+    /// How the operation ended; updates that were not taken are passed over.
+    pub async fn ended(mut self) -> Ended {
         while self.next().await.is_some() {}
-        match self.misfit.take() {
-            Some(error) => Err(error),
-            None => Ok(self.pending.await),
-        }
-    }
-
-    /// Tells the core what the application said.
-    fn say(&self, said: Said) -> Result<(), Error> {
-        let id = self.pending.id;
-        self.pending.owner.0.with(|state, now| {
-            match said {
-                Said::Responses(Some(responses)) => state.core.answer(id, &responses, now)?,
-                Said::Responses(None) => state.core.finish(id, now),
-                Said::Retry(question, retry) => state.core.decide(id, question, retry, now),
-            }
-            Ok(())
-        })
+        self.pending.await
     }
 
     fn serve(&mut self, wish: SourceWish) {
@@ -208,10 +171,10 @@ impl Stream for ToolStream {
                 && let Poll::Ready(said) = asking.as_mut().poll(cx)
             {
                 this.asking = None;
-                this.misfit = this.say(said).err();
-            }
-            if this.misfit.is_some() {
-                return Poll::Ready(None);
+                let reply = |State { core, inbox, .. }: &mut State, now| {
+                    inbox.reply(core, this.pending.id, &said, now);
+                };
+                this.pending.owner.0.with(reply);
             }
             let (shared, id) = (&this.pending.owner.0, this.pending.id);
             match ready!(shared.poll(id, cx, |inbox| inbox.take_event(id))) {

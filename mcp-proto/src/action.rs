@@ -53,8 +53,11 @@ pub enum Action {
     /// [`LedgerRead`](crate::Event::LedgerRead), in pieces of any size, and then
     /// [`LedgerEnded`](crate::Event::LedgerEnded); or [`LedgerFailed`](crate::Event::LedgerFailed).
     ReadLedger {
-        /// Its path; relative to the host's working directory.
+        /// Its path; relative to the host's working directory. Anything but a regular file is a failure: a pipe
+        /// may never end, and may not even be opened.
         path: Templated,
+        /// Stop after so many bytes, as if that were the end.
+        max_bytes: u64,
     },
     /// Append to the ledger's file, which is made if it is not there: all bytes in one write, flushed to
     /// the disk where the line says so. Nothing waits for it, and never more than one is outstanding. Answer

@@ -67,3 +67,16 @@ impl fmt::Display for OperationId {
         write!(f, "o{}", self.0)
     }
 }
+
+/// One question to the application about one operation: for input (R30), or whether a request may be sent
+/// again (R34). An answer names it, so that one that comes too late is never taken for that to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Question(u32);
+
+impl Question {
+    /// The question with this number, from 1 for each operation.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+}

@@ -66,7 +66,7 @@ pub use continuation::{Continuation, InputRounds, StreamChunk, StreamContinuatio
 pub use cost::{NanoUsd, ServerCostMeter, SpendLedger};
 pub use error::{Error, ErrorKind, Ran};
 pub use event::{Event, Exit, IoFailure, IoKind};
-pub use ids::{LinkId, OperationId, PeerId};
+pub use ids::{LinkId, OperationId, PeerId, Question};
 pub use inbox::Inbox;
 pub use limits::Limits;
 pub use metrics::MetricsSnapshot;

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::continuation::{Continuation, Source, StreamResult, StreamUpdate};
 use crate::cost::CostReading;
 use crate::error::{Cause, Error};
-use crate::ids::{OperationId, PeerId};
+use crate::ids::{OperationId, PeerId, Question};
 use crate::safety::IdempotencyKey;
-use crate::streaming::{RetryQuestion, SourceRequest, Streaming};
+use crate::streaming::{Handlers, RetryQuestion, SourceRequest, Streaming};
 use crate::time::Duration;
 use crate::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, LogLevel,
@@ -159,6 +159,15 @@ impl Operation {
     #[must_use]
     pub fn with(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The same as it is run to its end by a driver, which asks these handlers meanwhile and nobody else: what
+    /// nobody can answer is not asked, so that nothing waits for an answer that cannot come.
+    #[must_use]
+    pub fn attended(mut self, handlers: Handlers) -> Self {
+        self.options.interactive = handlers.input;
+        self.options.ask_retry = handlers.retry;
         self
     }
 
@@ -369,6 +378,8 @@ pub enum News {
     InputNeeded {
         /// Which operation.
         operation: OperationId,
+        /// Which question; an answer to an earlier one is refused.
+        question: Question,
         /// What it asks.
         input: Box<InputRequired>,
     },

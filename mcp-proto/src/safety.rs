@@ -12,6 +12,7 @@ use core::mem;
 
 use crate::config::PeerConfig;
 use crate::error::Ran;
+pub use crate::ids::Question;
 
 mod keys;
 
@@ -357,10 +358,6 @@ pub fn may_retry(facts: &Facts) -> Verdict {
     }
 }
 
-/// A question to the application: whether a request may be sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Question(u32);
-
 /// What comes of a failure, with the question where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
@@ -420,7 +417,7 @@ impl RetryGate {
     /// The application decided. `None` when that question is not open (any longer): nothing is to be
     /// done then.
     pub fn decided(&mut self, question: Question, retry: bool) -> Option<Ruling> {
-        if question != Question(self.questions) {
+        if question != Question::new(self.questions) {
             return None;
         }
         let facts = self.asking.take()?;
@@ -444,7 +441,7 @@ impl RetryGate {
     /// The question that waits for an answer.
     #[must_use]
     pub fn open_question(&self) -> Option<Question> {
-        self.asking.as_ref().map(|_| Question(self.questions))
+        self.asking.as_ref().map(|_| Question::new(self.questions))
     }
 
     fn rule(&mut self, facts: Facts) -> Ruling {
@@ -458,7 +455,7 @@ impl RetryGate {
                 self.questions = self.questions.wrapping_add(1);
                 self.asking = Some(facts);
                 Ruling::Decide {
-                    question: Question(self.questions),
+                    question: Question::new(self.questions),
                     failure,
                 }
             }

@@ -11,7 +11,7 @@ use crate::continuation::{Source, StreamTextPolicy, StreamUpdate};
 use crate::error::Error;
 use crate::ids::OperationId;
 use crate::safety::{Failure, IdempotencyKey, Question};
-use crate::types::InputRequired;
+use crate::types::{InputRequired, InputResponses};
 
 /// That a tool call is streamed, and how: [`Options::stream`](crate::Options::stream).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +91,25 @@ pub enum OperationEvent {
     RetryQuestion(Box<RetryQuestion>),
     /// The operation has ended, and everything of it was taken but its end.
     Over,
+}
+
+/// What the application's handlers say to [`InputNeeded`](OperationEvent::InputNeeded) and
+/// [`RetryQuestion`](OperationEvent::RetryQuestion): [`Inbox::reply`](crate::Inbox::reply).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// The answers; `None` is no answer.
+    Input(Option<InputResponses>),
+    /// Whether that request may be sent again.
+    Retry(Question, bool),
+}
+
+/// Which questions an application has handlers for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handlers {
+    /// What servers ask for (R30).
+    pub input: bool,
+    /// Whether a request may be sent again (R34).
+    pub retry: bool,
 }
 
 /// Updates of one stream that the application has not taken, as few as say the same: at most one

@@ -2,7 +2,7 @@
 
 use mcp_proto::error::Cause;
 use mcp_proto::types::{InputRequired, InputResponses};
-use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome};
+use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome, Question};
 
 use super::border::{Border, OperationRecord};
 use super::breach::{Broken, Rule};
@@ -12,6 +12,7 @@ impl Border {
     pub(super) fn on_asked(
         &mut self,
         operation: OperationId,
+        question: Question,
         input: &InputRequired,
     ) -> Result<(), Broken> {
         let wrong = |how: &str| Err((Rule::Asked, format!("{operation} {how}")));
@@ -27,7 +28,7 @@ impl Border {
         if self.stamps && !self.written.contains_key(&record.stamp) {
             return wrong("was not sent yet");
         }
-        record.asked = Some(input.clone());
+        record.asked = Some((question, input.clone()));
         Ok(())
     }
 
@@ -43,7 +44,7 @@ impl Border {
         let wrong = |how: &str| Err((Rule::Asked, format!("{operation}: {how}")));
         match (answered, &asked) {
             (Ok(()), None) => wrong("nothing was asked, and the answer was taken"),
-            (Ok(()), Some(input)) => {
+            (Ok(()), Some((_, input))) => {
                 let unanswered = input.requests.iter();
                 match unanswered
                     .into_iter()
@@ -56,7 +57,7 @@ impl Border {
             (Err(error), _) if error.kind() != ErrorKind::Usage => {
                 wrong(&format!("refused as {error}"))
             }
-            (Err(error), Some(input)) if fits(input, responses) => {
+            (Err(error), Some((_, input))) if fits(input, responses) => {
                 wrong(&format!("a good answer was refused: {error}"))
             }
             (Err(_), _) => {
@@ -76,10 +77,16 @@ impl Border {
         }
     }
 
+    /// What is being asked about an operation, by its number.
+    pub(super) fn question(&self, operation: OperationId) -> Option<Question> {
+        let record = self.operations.get(&operation)?;
+        Some(record.asked.as_ref()?.0)
+    }
+
     /// The operations for which the application is being asked.
     pub(super) fn asked(&self) -> impl DoubleEndedIterator<Item = (OperationId, &InputRequired)> {
         let open = self.operations.iter().filter(|(_, record)| !record.ended);
-        open.filter_map(|(operation, record)| Some((*operation, record.asked.as_ref()?)))
+        open.filter_map(|(operation, record)| Some((*operation, &record.asked.as_ref()?.1)))
     }
 }
 

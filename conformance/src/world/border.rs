@@ -8,7 +8,7 @@ use mcp_proto::negotiation::EraSetting;
 use mcp_proto::types::InputRequired;
 use mcp_proto::{
     Action, Duration, Ended, ErrorKind, Event, Instant, LinkId, News, OperationId, Outcome,
-    PeerConfig, Ran, Reply, Request,
+    PeerConfig, Question, Ran, Reply, Request,
 };
 
 use super::asked;
@@ -56,7 +56,7 @@ pub(super) struct OperationRecord {
     /// How far it is; the last progress.
     reported: Option<f64>,
     /// What the application is asked, and whether it said that it will not answer.
-    pub(super) asked: Option<InputRequired>,
+    pub(super) asked: Option<(Question, InputRequired)>,
     pub(super) finished: bool,
     pub(super) ended: bool,
 }
@@ -370,7 +370,11 @@ impl Border {
                 _ => Err((Rule::News, format!("{question:?}, which nobody wants"))),
             },
             News::PeerChanged { peer } if peer.index() < self.peers.len() => Ok(()),
-            News::InputNeeded { operation, input } => self.on_asked(*operation, input),
+            News::InputNeeded {
+                operation,
+                question,
+                input,
+            } => self.on_asked(*operation, *question, input),
             News::Log(_) if self.logs => Ok(()),
             News::Log(message) => Err((Rule::News, format!("nobody asked for {message:?}"))),
             News::Closed => self.on_closed(),

@@ -28,7 +28,7 @@ use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{
     Client, Config, Continuation, Duration, Ended, Identity, Instant, LinkId, News, Operation,
-    OperationId, Request,
+    OperationId, Question, Request,
 };
 
 pub use breach::{Breach, Rule};
@@ -302,7 +302,9 @@ impl World {
         operation: OperationId,
         responses: &InputResponses,
     ) -> Result<(), mcp_proto::Error> {
-        let answered = self.client.answer(operation, responses, self.now);
+        let asked = self.border.question(operation);
+        let question = asked.unwrap_or(Question::new(1));
+        let answered = self.client.answer(operation, question, responses, self.now);
         self.told = self.told.max(self.now);
         let how = if answered.is_ok() { "" } else { ", refused" };
         self.note(format!(

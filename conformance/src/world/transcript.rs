@@ -133,7 +133,9 @@ pub fn news(news: &News) -> String {
                 question.operation, question.error
             )
         }
-        News::InputNeeded { operation, input } => {
+        News::InputNeeded {
+            operation, input, ..
+        } => {
             format!("{operation} asks: {} request(s)", input.requests.len())
         }
         News::Notified { operation } => format!("{operation} notified"),

@@ -81,7 +81,7 @@ impl Session for BlockingSession {
                 for update in &mut stream {
                     apply(lock(&self.texts).entry(operation).or_default(), update);
                 }
-                stream.ended().ok()
+                Some(stream.ended())
             }
             Held::Listener(listener) => {
                 let finished = lock(&listener).take()?.finish();

@@ -127,7 +127,7 @@ impl Session for TokioSession {
                     self.keep(operation, Held::Stream(stream));
                     return None;
                 }
-                self.within(max, stream.ended())?.ok()
+                self.within(max, stream.ended())
             }
             Held::Listener(listener) => Some(Ended {
                 operation,

@@ -1,11 +1,11 @@
 //! A client of one peer that is driven by hand.
 #![allow(dead_code, unreachable_pub)] // each test binary uses its own part
 
-use mcp_proto::types::InputRequired;
+use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{
     Action, Client, Config, Duration, Ended, ErrorKind, Event, Identity, Instant, LinkId, News,
-    Operation, Options, Outcome, PeerConfig, PeerId, Ran,
+    Operation, OperationId, Options, Outcome, PeerConfig, PeerId, Question, Ran,
 };
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ pub struct Hand {
     pub progress: usize,
     /// What the application was asked.
     pub asked: Vec<InputRequired>,
+    /// The number of the latest of these questions.
+    pub question: Question,
     /// The present life of the peer.
     pub link: LinkId,
 }
@@ -51,6 +53,7 @@ impl Hand {
             ended: Vec::new(),
             progress: 0,
             asked: Vec::new(),
+            question: Question::new(1),
             link: LINK,
         };
         hand.tell(Event::LinkOpened { link: LINK });
@@ -93,11 +96,26 @@ impl Hand {
                 }
                 Action::Deliver(News::Ended(ended)) => self.ended.push(*ended),
                 Action::Deliver(News::Progress { .. }) => self.progress += 1,
-                Action::Deliver(News::InputNeeded { input, .. }) => self.asked.push(*input),
+                Action::Deliver(News::InputNeeded {
+                    question, input, ..
+                }) => {
+                    self.question = question;
+                    self.asked.push(*input);
+                }
                 _ => {}
             }
         }
         messages
+    }
+
+    /// Answers the latest question.
+    pub fn reply(
+        &mut self,
+        operation: OperationId,
+        responses: &InputResponses,
+    ) -> Result<(), mcp_proto::Error> {
+        self.client
+            .answer(operation, self.question, responses, self.now)
     }
 
     pub fn say(&mut self, line: &str) -> Vec<Value> {

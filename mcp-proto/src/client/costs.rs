@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Client;
-use super::ledger::LedgerFile;
+use super::ledger::{LedgerFile, READ_BYTES_MAX};
 use crate::action::Action;
 use crate::config::{HarnessConfig, PeerConfig};
 use crate::cost::{
@@ -65,6 +65,21 @@ impl Costs {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// What stands in the ledger and is in no sum.
+    fn note_damage(&mut self) {
+        let health = self.ledger.health();
+        let (damaged, torn) = (health.damaged_lines, health.torn_end);
+        if damaged > 0 {
+            self.note(format!(
+                "lines of the ledger that are no records, and do not count: {damaged}"
+            ));
+        }
+        if torn {
+            let note = "the ledger ends in the middle of a line, which does not count";
+            self.note(note.into());
+        }
     }
 
     fn note(&mut self, note: String) {
@@ -300,7 +315,10 @@ impl Accounts {
             return;
         };
         match event {
-            Event::LedgerRead { bytes } if file.is_reading() => self.costs.ledger.read(bytes),
+            Event::LedgerRead { bytes } if file.is_reading() => {
+                file.count(bytes);
+                self.costs.ledger.read(bytes);
+            }
             Event::LedgerEnded if file.is_reading() => self.was_read(),
             Event::LedgerAppended => file.appended(),
             Event::LedgerFailed { failure } if file.is_reading() => {
@@ -324,8 +342,14 @@ impl Accounts {
 
     fn was_read(&mut self) {
         self.costs.ledger.finish_reading();
+        self.costs.note_damage();
         if let Some(file) = &mut self.file {
             file.was_read();
+            if file.is_too_long() {
+                self.costs.note(format!(
+                    "the ledger has {READ_BYTES_MAX} bytes or more, and what follows does not count; start a new one"
+                ));
+            }
         }
         for record in core::mem::take(&mut self.waiting) {
             let Record {

@@ -10,11 +10,16 @@ use crate::secret::Templated;
 /// How much may wait to be appended, in bytes.
 const QUEUED_BYTES: usize = 1 << 20;
 
+/// How much of a file is read, in bytes: some millions of lines.
+pub(super) const READ_BYTES_MAX: u64 = 1 << 30;
+
 /// What is to be done about one file. Lines keep their order: at most one append is outstanding.
 #[derive(Debug)]
 pub(super) struct LedgerFile {
     path: Templated,
     stage: Stage,
+    /// How much of it was read.
+    read_bytes: u64,
     /// Lines that wait, and how many they are.
     queued: Vec<u8>,
     lines: u64,
@@ -36,6 +41,7 @@ impl LedgerFile {
         Self {
             path,
             stage: Stage::Unread,
+            read_bytes: 0,
             queued: Vec::new(),
             lines: 0,
             sync: false,
@@ -46,7 +52,8 @@ impl LedgerFile {
         if self.stage == Stage::Unread {
             self.stage = Stage::Reading;
             let path = self.path.clone();
-            actions.push_back(Action::ReadLedger { path });
+            let max_bytes = READ_BYTES_MAX;
+            actions.push_back(Action::ReadLedger { path, max_bytes });
         }
     }
 
@@ -62,6 +69,16 @@ impl LedgerFile {
     /// Whether nothing waits and nothing is outstanding.
     pub(super) const fn is_idle(&self) -> bool {
         self.lines == 0 && matches!(self.stage, Stage::Unread | Stage::Idle)
+    }
+
+    /// A piece of it was read.
+    pub(super) const fn count(&mut self, bytes: &[u8]) {
+        self.read_bytes = self.read_bytes.saturating_add(bytes.len() as u64);
+    }
+
+    /// Whether there may be more of it than was read.
+    pub(super) const fn is_too_long(&self) -> bool {
+        self.read_bytes >= READ_BYTES_MAX
     }
 
     /// Reading has come to its end, one way or the other.

@@ -1,5 +1,6 @@
 //! Many peers: commands, routing, fan-out.
 
+mod asking;
 mod costs;
 mod gather;
 mod health;
@@ -27,7 +28,6 @@ use crate::peer::{Context, Diagnosis, Identity, Peer};
 use crate::report::Report;
 use crate::safety::KeyLedger;
 use crate::time::Instant;
-use crate::types::InputResponses;
 use crate::unread::Unread;
 
 pub use costs::Costs;
@@ -185,33 +185,6 @@ impl Client {
         // Whoever took it has been drained.
         self.after_news();
         Ok(id)
-    }
-
-    /// Answers what the server asks about an [`interactive`](crate::Options::interactive) operation
-    /// ([`News::InputNeeded`]), which goes on with that.
-    ///
-    /// # Errors
-    /// [`Cause::Usage`]: nothing is asked, or the answers do not fit the questions. The question stays open
-    /// then.
-    pub fn answer(
-        &mut self,
-        operation: OperationId,
-        responses: &InputResponses,
-        now: Instant,
-    ) -> Result<(), Error> {
-        let now = self.clamp(now);
-        let peer = match self.entries.get(&operation) {
-            Some(Entry::Direct(peer)) => self.peers.get_mut(peer.index()),
-            _ => None,
-        };
-        let answered = match peer {
-            Some(peer) => peer.answer(operation, responses, now),
-            None => Err(Error::general(Cause::Usage(
-                "nothing is asked about this operation".into(),
-            ))),
-        };
-        self.drain();
-        answered
     }
 
     /// Cancels an operation from wherever it is (R40). It ends at once with [`Cause::Cancelled`]; one

@@ -1,5 +1,4 @@
-//! Streamed calls whose source is the application's, decisions about retries, and idempotency keys
-//! (R32, R33, R34).
+//! Streamed calls whose source is the application's, and idempotency keys (R32, R33).
 
 use alloc::string::ToString;
 
@@ -8,8 +7,7 @@ use crate::continuation::{Source, StreamChunk, StreamResult};
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Operation, Outcome, Reply, Request};
-use crate::peer::Peer;
-use crate::safety::{IdempotencyKey, Question, arguments_hash};
+use crate::safety::{IdempotencyKey, arguments_hash};
 use crate::time::Instant;
 
 /// How many idempotency keys of the application are remembered.
@@ -20,7 +18,7 @@ impl Client {
     /// from now on. Telling a piece of it says the same. Here and below, what is said about an earlier
     /// attempt or an operation that has ended changes nothing.
     pub fn source_opened(&mut self, operation: OperationId, source: Source, now: Instant) {
-        self.with_stream(operation, now, |peer, now| {
+        self.with_operation(operation, now, |peer, now| {
             peer.source_opened(operation, source, now);
         });
     }
@@ -33,14 +31,14 @@ impl Client {
         chunk: StreamChunk,
         now: Instant,
     ) {
-        self.with_stream(operation, now, |peer, now| {
+        self.with_operation(operation, now, |peer, now| {
             peer.chunk(operation, source, chunk, now);
         });
     }
 
     /// That source ended. Without a piece that is final before it, the stream was dropped.
     pub fn source_ended(&mut self, operation: OperationId, source: Source, now: Instant) {
-        self.with_stream(operation, now, |peer, now| {
+        self.with_operation(operation, now, |peer, now| {
             peer.source_ended(operation, source, now);
         });
     }
@@ -54,37 +52,9 @@ impl Client {
         reason: &str,
         now: Instant,
     ) {
-        self.with_stream(operation, now, |peer, now| {
+        self.with_operation(operation, now, |peer, now| {
             peer.source_failed(operation, source, reason, now);
         });
-    }
-
-    /// Decides whether a request may be sent again ([`News::RetryQuestion`](crate::News::RetryQuestion)).
-    /// An answer to a question that is not open (any longer) changes nothing.
-    pub fn decide(
-        &mut self,
-        operation: OperationId,
-        question: Question,
-        retry: bool,
-        now: Instant,
-    ) {
-        self.with_stream(operation, now, |peer, now| {
-            peer.decide(operation, question, retry, now);
-        });
-    }
-
-    fn with_stream(
-        &mut self,
-        operation: OperationId,
-        now: Instant,
-        act: impl FnOnce(&mut Peer, Instant),
-    ) {
-        let now = self.clamp(now);
-        if let Some(Entry::Direct(peer)) = self.entries.get(&operation) {
-            let peer = *peer;
-            self.with_peer(peer, |peer| act(peer, now));
-            self.after_news();
-        }
     }
 
     /// Takes the application's key for a call, which no other call may use (R33).

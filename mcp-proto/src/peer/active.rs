@@ -50,6 +50,8 @@ pub(super) struct Active {
     pub(super) may_have_run: bool,
     /// What a server of an older revision asks in the middle of it. The deadlines stand still.
     pub(super) asked: Option<Box<Asked>>,
+    /// How often the application was asked for input.
+    pub(super) questions: u32,
     /// Decides about retries and counts them, once there was something to decide.
     pub(super) gate: Option<Box<RetryGate>>,
     /// How the request failed about which the application is asked.
@@ -297,6 +299,7 @@ impl Active {
             refreshes: 0,
             may_have_run: false,
             asked: None,
+            questions: 0,
             gate: None,
             error: None,
             stream: None,

@@ -365,7 +365,9 @@ impl Peer {
             "notifications/progress" => self.on_progress(params, now),
             "notifications/message" => self.on_log(params),
             "notifications/subscriptions/acknowledged" => self.on_acknowledged(params),
-            "notifications/cancelled" => self.on_subscription_ended(params),
+            "notifications/cancelled" => {
+                self.on_question_withdrawn(params, now) || self.on_subscription_ended(params)
+            }
             _ => self.on_change(method, params),
         };
         if !handled {

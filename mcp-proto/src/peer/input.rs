@@ -4,26 +4,19 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
 use super::Peer;
-use serde_json::value::RawValue;
-
-use super::active::{Active, Asked, Resumed, Sent, Stage};
+use super::active::{Active, Resumed, Sent, Stage};
 use crate::continuation::{
-    Backoff, InputError, InputPolicy, InputRounds, InputStep, PeerPin, PendingRequest,
-    ResumableMethod,
+    Backoff, InputPolicy, InputRounds, InputStep, PeerPin, PendingRequest, ResumableMethod,
 };
 use crate::error::{Cause, Error, Ran};
 use crate::identity::{CallerMeta, Params};
-use crate::ids::OperationId;
-use crate::legacy::{self, Deferred};
+use crate::ids::{OperationId, Question};
 use crate::operation::{News, Options, Outcome, PendingInput, Request};
 use crate::safety::IdempotencyKey;
 use crate::time::Instant;
 use crate::types::{InputRequired, InputResponses};
 use crate::violation::{Fault, Violation};
-use crate::wire::{IdToken, Members};
-
-/// The key of the only question that an older server has at a time.
-const ASKED_KEY: &str = "request";
+use crate::wire::Members;
 
 impl Peer {
     /// The server needs input before it can answer. On a fault the operation is handed back to be ended
@@ -110,9 +103,13 @@ impl Peer {
         match step {
             Some(InputStep::Ask(_)) if active.options.interactive => {
                 active.stage = Stage::AwaitInput { since: now };
+                let question = active.next_question();
                 self.operations.insert(operation, active);
-                let input = Box::new(input);
-                self.deliver(News::InputNeeded { operation, input });
+                self.deliver(News::InputNeeded {
+                    operation,
+                    question,
+                    input: Box::new(input),
+                });
             }
             Some(InputStep::Ask(_)) => {
                 let rounds = active.rounds.as_ref();
@@ -151,44 +148,71 @@ impl Peer {
     /// [`Client::answer`](crate::Client::answer).
     ///
     /// # Errors
-    /// [`Cause::Usage`]: nothing is asked, or the answers do not fit. The question stays open then.
+    /// [`Cause::Usage`]: that is not asked (any longer), or the answers do not fit. The question stays open
+    /// then.
     pub fn answer(
         &mut self,
         operation: OperationId,
+        question: Question,
         responses: &InputResponses,
         now: Instant,
     ) -> Result<(), Error> {
         self.reach(now);
+        if self.open_question(operation) != Some(question) {
+            let message = "nothing is asked about this operation, or something else by now".into();
+            return Err(self.error(Cause::Usage(message)));
+        }
         if let Some(answered) = self.answer_asked(operation, responses, now) {
             return answered;
         }
-        let asked = match self.operations.get_mut(&operation) {
-            Some(active) => match (&active.stage, &mut active.rounds) {
-                (&Stage::AwaitInput { since }, Some(rounds)) => {
-                    let params = rounds.answered(responses, now);
-                    Some(params.map(|params| active.go_on(params, since, now)))
-                }
-                _ => None,
-            },
-            None => None,
+        let Some(active) = self.operations.get_mut(&operation) else {
+            return Ok(());
         };
-        match asked {
-            Some(Ok(())) => self.queue.push_back(operation),
-            // It names keys of the server's.
-            Some(Err(error)) => {
-                let words = self.redact(&error.to_string());
-                return Err(self.error(Cause::Usage(words)));
+        if let (&Stage::AwaitInput { since }, Some(rounds)) = (&active.stage, &mut active.rounds) {
+            match rounds.answered(responses, now) {
+                Ok(params) => active.go_on(params, since, now),
+                Err(error) => {
+                    // It names keys of the server's.
+                    let words = self.redact(&error.to_string());
+                    return Err(self.error(Cause::Usage(words)));
+                }
             }
-            None => {
-                let message = "nothing is asked about this operation".into();
-                return Err(self.error(Cause::Usage(message)));
-            }
+            self.queue.push_back(operation);
         }
         self.pump(now);
         self.flush();
         // Its clock runs again, and its deadline may be the first of many.
         self.rearm();
         Ok(())
+    }
+
+    /// What came of a question that somebody else was charged with; see
+    /// [`Client::reply`](crate::Client::reply).
+    pub fn reply(
+        &mut self,
+        operation: OperationId,
+        question: Question,
+        responses: Option<&InputResponses>,
+        now: Instant,
+    ) {
+        if self.open_question(operation) != Some(question) {
+            return;
+        }
+        let Some(responses) = responses else {
+            return self.finish(operation, now);
+        };
+        if let Err(error) = self.answer(operation, question, responses, now) {
+            self.abandon(operation, error.cause, "no usable answer to what was asked");
+            self.pump(now);
+            self.flush();
+        }
+    }
+
+    /// What the application is asked about an operation just now.
+    fn open_question(&self, operation: OperationId) -> Option<Question> {
+        let active = self.operations.get(&operation)?;
+        let asked = active.asked.is_some() || matches!(active.stage, Stage::AwaitInput { .. });
+        asked.then_some(Question::new(active.questions))
     }
 
     /// The application will not answer: the operation ends with what is asked.
@@ -334,92 +358,13 @@ impl Peer {
     }
 }
 
-/// Older revisions ask in the middle of a request, by one of their own.
-impl Peer {
-    /// Puts a request of the server before the application: as a question about the oldest interactive
-    /// operation under way that is not asked about already. Without one there is nobody to ask.
-    pub(super) fn defer(
-        &mut self,
-        id: IdToken<'_>,
-        deferred: Deferred,
-        method: &str,
-        params: Option<&RawValue>,
-        now: Instant,
-    ) {
-        let input = match question(method, params) {
-            Ok(input) => input,
-            Err(fault) => {
-                self.note(alloc::format!("asks for input in a wrong way: {fault}"));
-                return self.respond(id, Err((-32602, "Invalid params")));
-            }
-        };
-        let open = self.operations.iter_mut().find(|(_, active)| {
-            active.options.interactive
-                && active.request.may_need_input()
-                && active.asked.is_none()
-                && matches!(active.stage, Stage::Requested { .. })
-        });
-        let (Some((operation, active)), Some(request)) = (open, input.requests.first()) else {
-            return self.respond(id, legacy::unanswered(deferred));
-        };
-        let operation = *operation;
-        active.asked = Some(Box::new(Asked {
-            id: id.as_str().into(),
-            deferred,
-            request: request.clone(),
-            since: now,
-        }));
-        let input = Box::new(input);
-        self.deliver(News::InputNeeded { operation, input });
-    }
-
-    /// Answers what an older server asks about an operation; `None` when it does not.
-    fn answer_asked(
-        &mut self,
-        operation: OperationId,
-        responses: &InputResponses,
-        now: Instant,
-    ) -> Option<Result<(), Error>> {
-        let active = self.operations.get_mut(&operation)?;
-        let asked = active.asked.take()?;
-        let judged = InputError::check(core::slice::from_ref(&asked.request), responses);
-        let response = responses.get(&asked.request.key);
-        let (Ok(()), Some(response)) = (&judged, response) else {
-            active.asked = Some(asked);
-            let words = judged.err().map(|error| self.redact(&error.to_string()));
-            return Some(Err(self.error(Cause::Usage(words.unwrap_or_default()))));
-        };
-        active.stood_still(asked.since, now);
-        if let Some(id) = IdToken::parse(&asked.id) {
-            self.respond(id, Ok(response.as_json().as_str()));
-        }
-        self.pump(now);
-        self.flush();
-        self.rearm();
-        Some(Ok(()))
-    }
-
-    /// Nobody answers what an older server asks.
-    pub(super) fn refuse_asked(&mut self, asked: &Asked) {
-        if let Some(id) = IdToken::parse(&asked.id) {
-            self.respond(id, legacy::unanswered(asked.deferred));
-        }
-    }
-}
-
-/// One request of an older server in the form of today's input requests.
-fn question(method: &str, params: Option<&RawValue>) -> Result<InputRequired, Fault> {
-    let requests = Params::build(|object| {
-        let mut request = object.object(ASKED_KEY);
-        request.string("method", method);
-        request.raw("params", params.map_or("{}", RawValue::get));
-        request.end();
-    });
-    let requests = crate::wire::Json::parse(requests.as_str()).ok();
-    InputRequired::restore(requests.as_ref(), None)
-}
-
 impl Active {
+    /// The number of the question that is asked next.
+    pub(super) const fn next_question(&mut self) -> Question {
+        self.questions = self.questions.wrapping_add(1);
+        Question::new(self.questions)
+    }
+
     pub(super) fn stood_still(&mut self, since: Instant, now: Instant) {
         if let Some(clock) = &mut self.clock {
             clock.stood_still(since, now);

@@ -125,7 +125,8 @@ impl Peer {
 
     /// A server tears a subscription down with `notifications/cancelled`.
     pub(super) fn on_subscription_ended(&mut self, params: Option<&RawValue>) -> bool {
-        let Some(id) = params.and_then(types::cancelled_request) else {
+        let id = params.and_then(types::cancelled_request);
+        let Some(id) = id.and_then(|id| id.as_u64()) else {
             return false;
         };
         let listener = self

@@ -5,6 +5,7 @@
 
 mod active;
 mod answers;
+mod asked;
 mod buffered;
 mod connect;
 mod deadlines;

@@ -5,6 +5,7 @@ use alloc::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::object::{member, text};
+use crate::wire::IdToken;
 
 /// The notifications that say that something listed or read before is another thing now.
 pub const CHANGES: [&str; 4] = [
@@ -28,8 +29,8 @@ pub fn subscription_id(params: &RawValue) -> Option<u64> {
 
 /// The request that `notifications/cancelled` names.
 #[must_use]
-pub fn cancelled_request(params: &RawValue) -> Option<u64> {
-    plain_id(member(params, "requestId")?)
+pub fn cancelled_request(params: &RawValue) -> Option<IdToken<'_>> {
+    IdToken::parse(member(params, "requestId")?.get())
 }
 
 /// A text member of an object, `None` when it is absent or no text.
@@ -39,5 +40,5 @@ pub fn text_member<'a>(params: &'a RawValue, name: &str) -> Option<Cow<'a, str>>
 }
 
 fn plain_id(raw: &RawValue) -> Option<u64> {
-    crate::wire::IdToken::parse(raw.get())?.as_u64()
+    IdToken::parse(raw.get())?.as_u64()
 }
