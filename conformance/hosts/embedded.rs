@@ -476,10 +476,16 @@ enum Booked {
 }
 
 fn read_ledger(path: &Templated) -> io::Result<Booked> {
+    if !std::fs::metadata(path.value())?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     std::fs::read(path.value()).map(Booked::Read)
 }
 
 fn append_ledger(path: &Templated, line: &LedgerLine) -> io::Result<Booked> {
+    if std::fs::metadata(path.value()).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.append(true).create(true).open(path.value())?;
     file.write_all(&line.bytes)?;

@@ -143,6 +143,31 @@ fn another_client_takes_it_up() {
     assert_eq!(bare.last_error().unwrap().0, ErrorKind::CapabilityMissing);
 }
 
+/// R31, R20: a peer whose first listing failed lists again before it takes a call up, and then does.
+#[test]
+fn it_is_taken_up_where_the_first_listing_failed() {
+    let mut here = hand();
+    let first = here.submit(call(false)).remove(0);
+    answer(&mut here, &first["id"], ASKS);
+    let continuation = pending(&here).continuation.clone();
+
+    let mut there = Hand::with(identity(), |_| {});
+    there.say(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+    there.written();
+    there.say(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"not yet"}}"#);
+    there.written();
+    let list = there
+        .submit(Operation::resume(continuation, ada()))
+        .remove(0);
+    assert_eq!(list["method"], "tools/list");
+    let second = answer(
+        &mut there,
+        &list["id"],
+        r#""resultType":"complete","tools":[{"name":"echo","inputSchema":{}}]"#,
+    );
+    is_second_round(&first, &second[0]);
+}
+
 /// R30: a state alone is sent again by itself after a pause, and rounds are limited, also over several
 /// clients.
 #[test]

@@ -92,6 +92,31 @@ fn r63_call_validates_where_asked() {
     );
 }
 
+/// R63: with `--validate` it is said where nothing could be checked, by a call that goes on, too.
+#[test]
+fn r63_what_could_not_be_validated_is_said() {
+    let tools = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"complete","tools":[{"name":"t","inputSchema":{}},{"name":"odd","inputSchema":{},"outputSchema":{"$schema":"https://example.com/mine"}}]}}"#;
+    let asks = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}}}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"complete","content":[{"type":"text","text":"ran"}],"structuredContent":{}}}"#;
+    let server = scripted(&json!({"steps": [
+        {"on_each": "tools/list", "emit": tools},
+        {"on": "tools/call"}, asks, {"on_each": "tools/call", "emit": answer}]}));
+    let place = Place::new("unvalidated", &[("s", server)]);
+    for (tool, why) in [
+        ("t", "the tool has no output schema"),
+        ("odd", "its output schema is not used: the dialect"),
+    ] {
+        let input = r#"k={"action":"accept","content":{}}"#;
+        let done = place.run_both(&["call", tool, "--validate", "--input", input]);
+        assert_eq!((done.status, done.stdout.as_str()), (0, "ran\n"), "{done}");
+        let words = format!("warning: the result was not validated: {why}");
+        assert!(done.stderr.contains(&words), "{done}");
+        let done = place.run_both(&["call", tool, "--validate", "--input", input, "--json"]);
+        let reason = done.json()["notValidated"].to_string();
+        assert!(done.status == 0 && reason.contains(why), "{done}");
+    }
+}
+
 /// R51: `doctor` has the numbers.
 #[test]
 fn r51_doctor_has_the_numbers() {

@@ -121,7 +121,7 @@ pub struct Options {
     /// Additional `_meta` members, a JSON object; reserved names are refused (R5).
     pub meta: Option<Json>,
     /// Check the structured result of a call against the tool's output schema (R63), also where `validateOutput`
-    /// is not set for the peer: [`CallToolResult::schema_mismatch`]. Refused by a build without the feature
+    /// is not set for the peer: [`CallToolResult::output_check`]. Refused by a build without the feature
     /// `schema`.
     pub validate_output: bool,
     /// What a call costs, instead of what the configuration says (R50): `0.25.into()` dollars, or an exact

@@ -2,6 +2,7 @@
 
 #[cfg(not(feature = "schema"))]
 use mcp_proto::ErrorKind;
+use mcp_proto::types::OutputCheck;
 use mcp_proto::{
     Action, Client, Config, Event, Identity, Instant, LinkId, News, Operation, Options, Outcome,
     PeerConfig, Reply, Violation,
@@ -113,8 +114,8 @@ fn r63_nothing_is_checked_unasked() {
         panic!()
     };
     assert_eq!(
-        (result.schema_mismatch, driven.violations()),
-        (None, vec![])
+        (result.output_check, driven.violations()),
+        (OutputCheck::Unasked, vec![])
     );
 }
 
@@ -157,8 +158,10 @@ fn r63_a_mismatch_is_handed_over_and_degrades() {
             let Some(Outcome::Complete(Reply::Call(result))) = driven.ended.take() else {
                 panic!("{answer}")
             };
-            let fault = result.schema_mismatch.map(|fault| fault.detail);
-            assert_eq!(fault.as_deref(), mismatch);
+            let fault = result.output_check.mismatch().map(|fault| &*fault.detail);
+            assert_eq!(fault, mismatch);
+            let unasked = result.output_check == OutputCheck::Unasked;
+            assert_eq!(unasked, result.is_error);
             let structured = answer.get("structuredContent").cloned();
             let handed = result
                 .structured_content
@@ -175,29 +178,53 @@ fn r63_a_mismatch_is_handed_over_and_degrades() {
     }
 }
 
-/// R63: a schema that is not to be used is noted, and the call is as good as before; without a schema there
-/// is nothing to check.
+/// R63: where there is nothing to check a result against, because the schema is not to be used or there is none,
+/// the result says so, a note is taken, and the call is as good as before.
 #[cfg(feature = "schema")]
 #[test]
 fn r63_a_schema_that_is_refused_is_noted() {
     let odd = json!({"name": "t", "outputSchema": {"$schema": "https://example.com/mine"}});
-    for (tool, noted) in [
-        (odd, true),
-        (json!({"name": "t", "inputSchema": {}}), false),
+    for (tool, why) in [
+        (odd, "its output schema is not used: the dialect"),
+        (
+            json!({"name": "t", "inputSchema": {}}),
+            "the tool has no output schema",
+        ),
     ] {
         let mut driven = Driven::new(tool, |_| {});
         driven.submit(true).unwrap();
         driven.answer(result(Some(json!({"x": 1}))));
-        assert!(matches!(
-            driven.ended.take(),
-            Some(Outcome::Complete(Reply::Call(result))) if result.schema_mismatch.is_none()
-        ));
+        let Some(Outcome::Complete(Reply::Call(result))) = driven.ended.take() else {
+            panic!()
+        };
+        let OutputCheck::Impossible(reason) = result.output_check else {
+            panic!("{:?}", result.output_check)
+        };
+        assert!(reason.starts_with(why), "{reason}");
         assert_eq!(driven.violations(), []);
         let notes = driven.core.report().peers[0].notes.join("\n");
+        let noted = format!("results of t are not validated: {reason}");
+        assert!(notes.contains(&noted), "{notes}");
+    }
+}
+
+/// R63, R32: the answer to a streamed call is checked as well.
+#[cfg(feature = "schema")]
+#[test]
+fn r63_a_streamed_call_is_checked() {
+    for (celsius, fits) in [(json!(21.5), true), (json!("warm"), false)] {
+        let mut driven = Driven::new(tool(), |peer| peer.validate_output = true);
+        let operation = Operation::call_streaming("t", None).on("a");
+        driven.core.submit(operation, NOW).unwrap();
+        driven.turn();
+        driven.answer(result(Some(json!({"celsius": celsius}))));
+        let Some(Outcome::Complete(Reply::Stream(result))) = driven.ended.take() else {
+            panic!()
+        };
+        let check = result.answer.unwrap().output_check;
         assert_eq!(
-            notes.contains("results of t are not validated"),
-            noted,
-            "{notes}"
+            (check == OutputCheck::Fits, check.mismatch().is_some()),
+            (fits, !fits)
         );
     }
 }
@@ -213,7 +240,7 @@ fn r63_a_changed_schema_takes_effect() {
         let Some(Outcome::Complete(Reply::Call(result))) = driven.ended.take() else {
             panic!()
         };
-        result.schema_mismatch.is_some()
+        result.output_check.mismatch().is_some()
     };
     assert!(call(&mut driven));
     driven

@@ -1,6 +1,8 @@
 //! The ledger's file: costs that outlive the client (R50).
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use mcp_proto::config::Templated;
 use mcp_proto::{ErrorKind, NanoUsd};
@@ -40,16 +42,27 @@ pub(super) fn what_calls_cost_is_written_and_read_again(stage: &Stage<'_>) {
     client.end();
 }
 
-/// R50: a ledger failure changes no outcome.
-pub(super) fn a_ledger_that_cannot_be_written_fails_no_call(stage: &Stage<'_>) {
-    let mut setup = Setup::of(vec![stage.modern("a")]);
-    let directory = stage.file("no/such/directory/spend.jsonl");
-    setup.config.harness.ledger = Some(Templated::literal(directory.to_string_lossy()));
-    setup.config.harness.budget = Some(NanoUsd::from_nanos(1));
-    let client = stage.start(setup);
-    for _ in 0..3 {
-        client.echo("a", "hi");
+/// R50: a ledger that cannot be had changes no outcome, and holds up nothing: one that cannot be written, and one
+/// that is no regular file, which may never end or not even be opened.
+pub(super) fn a_ledger_that_cannot_be_had_fails_no_call(stage: &Stage<'_>) {
+    let missing = stage.file("no/such/directory/spend.jsonl");
+    let pipe = stage.file("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    for ledger in [
+        missing.as_path(),
+        &pipe,
+        Path::new("/dev/zero"),
+        Path::new("/"),
+    ] {
+        let mut setup = Setup::of(vec![stage.modern("a")]);
+        setup.config.harness.ledger = Some(Templated::literal(ledger.to_string_lossy()));
+        setup.config.harness.budget = Some(NanoUsd::from_nanos(1));
+        let client = stage.start(setup);
+        for _ in 0..3 {
+            client.echo("a", "hi");
+        }
+        client.end();
     }
-    client.end();
-    assert!(!directory.exists());
+    assert!(!missing.exists());
 }

@@ -273,7 +273,7 @@ scenarios! { $
     }
     books {
         what_calls_cost_is_written_and_read_again,
-        a_ledger_that_cannot_be_written_fails_no_call,
+        a_ledger_that_cannot_be_had_fails_no_call,
     }
     calling {
         results_arrive_in_both_eras,

@@ -8,6 +8,7 @@ use crate::error::{Cause, Ran, RpcError};
 use crate::ids::OperationId;
 use crate::negotiation::ModernError;
 use crate::operation::{Outcome, Reply, Request};
+use crate::safety::Failure;
 use crate::time::Instant;
 use crate::types::{
     self, CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult, ResultType,
@@ -80,11 +81,7 @@ impl Peer {
             self.end_without_list(operation, active, now);
             return;
         }
-        let ran = if was_refused(rpc.code) {
-            Ran::No
-        } else {
-            Ran::Maybe
-        };
+        let ran = Failure::of_rpc_code(rpc.code).ran();
         let error = self.error(Cause::Rpc(rpc)).ran(ran);
         self.end(operation, active, Outcome::Failed(error));
     }
@@ -130,7 +127,7 @@ impl Peer {
                 return self.on_input_required(operation, active, members, now);
             }
             Ok(ResultType::Complete) if active.stream.is_some() => {
-                match CallToolResult::read(members) {
+                match self.read_call(&active, members) {
                     Ok(answer) => {
                         self.on_stream_answer(operation, active, answer, now);
                         return Ok(());
@@ -161,6 +158,19 @@ impl Peer {
         }
     }
 
+    /// The result of a call, checked against the tool's output schema where that was asked for.
+    fn read_call(
+        &mut self,
+        active: &Active,
+        members: &Members<'_>,
+    ) -> Result<CallToolResult, Fault> {
+        let mut result = CallToolResult::read(members)?;
+        if let (true, Request::CallTool(call)) = (active.validates, &active.request) {
+            self.validate(&call.tool, &mut result);
+        }
+        Ok(result)
+    }
+
     fn read_reply(
         &mut self,
         active: &Active,
@@ -168,13 +178,7 @@ impl Peer {
         now: Instant,
     ) -> Result<Reply, Fault> {
         Ok(match &active.request {
-            #[cfg(feature = "schema")]
-            Request::CallTool(call) if active.validates => {
-                let mut result = CallToolResult::read(members)?;
-                self.validate(&call.tool, &mut result);
-                Reply::Call(result)
-            }
-            Request::CallTool(_) => Reply::Call(CallToolResult::read(members)?),
+            Request::CallTool(_) => Reply::Call(self.read_call(active, members)?),
             Request::ReadResource { .. } => {
                 let result = ReadResourceResult::read(members)?;
                 if let Some(ticket) = &active.ticket {
@@ -187,9 +191,4 @@ impl Peer {
             _ => Reply::Settled,
         })
     }
-}
-
-/// Codes that say that the request was not carried out (R34).
-fn was_refused(code: i64) -> bool {
-    matches!(code, -32700 | -32600 | METHOD_NOT_FOUND | -32022..=-32020)
 }

@@ -289,11 +289,10 @@ impl Peer {
     }
 
     /// Why a call must not be sent: the tool is not in the list, or quarantined (R20, R21).
-    fn missing_tool(&self, active: &Active) -> Option<Cause> {
+    pub(super) fn missing_tool(&self, active: &Active) -> Option<Cause> {
         match &active.request {
             Request::CallTool(call)
-                if (self.config.validate_capabilities || self.pins.holds(&call.tool))
-                    && !self.manifest.contains(&call.tool) =>
+                if self.is_guarded(&call.tool) && !self.manifest.contains(&call.tool) =>
             {
                 Some(self.no_such_tool(&call.tool))
             }

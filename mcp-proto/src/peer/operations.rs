@@ -129,6 +129,12 @@ impl Peer {
         if matches!(self.phase, Phase::Failed(_)) && active.request != Request::ListTools {
             self.read_manifest(now);
         }
+        if self.needs_manifest(&active) {
+            active.refreshes += 1;
+            active.stage = Stage::AwaitManifest;
+            self.operations.insert(operation, active);
+            return self.read_manifest(now);
+        }
         if let Some(resumed) = active.resumed.take() {
             return self.start_resumed(operation, active, *resumed, now);
         }
@@ -175,28 +181,30 @@ impl Peer {
         }
     }
 
+    /// Whether the list of tools has to be read before this call, or its next round, can be judged by it: it is
+    /// not known, or a tool may have come or gone with a change that was announced. A server that announces
+    /// one with every list is not asked for ever.
+    fn needs_manifest(&self, active: &Active) -> bool {
+        let Request::CallTool(call) = &active.request else {
+            return false;
+        };
+        let is_stale = self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
+        self.is_guarded(&call.tool) && (is_stale || !self.manifest.is_known())
+    }
+
+    /// Whether a tool is called only if it is listed (R20, R21).
+    pub(super) fn is_guarded(&self, tool: &str) -> bool {
+        self.config.validate_capabilities || self.pins.holds(tool)
+    }
+
     /// The capability card first (R20), then the call.
     fn start_call(&mut self, operation: OperationId, mut active: Box<Active>, now: Instant) {
         let Request::CallTool(call) = &active.request else {
             return;
         };
-        if self.config.validate_capabilities || self.pins.holds(&call.tool) {
-            let listed = self.manifest.contains(&call.tool);
-            // A tool may have come or gone with a change that was announced. A server that announces one with
-            // every list is not asked for ever.
-            let is_stale = self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
-            if !self.manifest.is_known() || is_stale {
-                active.refreshes += 1;
-                active.stage = Stage::AwaitManifest;
-                self.operations.insert(operation, active);
-                self.read_manifest(now);
-                return;
-            }
-            if !listed {
-                let error = self.error(self.no_such_tool(&call.tool));
-                self.end(operation, active, Outcome::Failed(error));
-                return;
-            }
+        if let Some(cause) = self.missing_tool(&active) {
+            let error = self.error(cause);
+            return self.end(operation, active, Outcome::Failed(error));
         }
         let params = call_params(call, &active.options);
         let trace = match self.call_trace(&params, active.call_index.unwrap_or(0)) {
@@ -420,11 +428,13 @@ impl Peer {
                 (Some(_), None) => false,
                 (None, _) => true,
             };
-            let ran = if unsent { Ran::No } else { Ran::Maybe };
-            if operation != MANIFEST {
-                let error = self.error(cause()).ran(ran);
-                self.end(operation, active, Outcome::Failed(error));
+            if operation == MANIFEST {
+                self.close_attempt(operation, &cause());
+                continue;
             }
+            let ran = if unsent { Ran::No } else { Ran::Maybe };
+            let error = self.error(cause()).ran(ran);
+            self.end(operation, active, Outcome::Failed(error));
         }
     }
 }

@@ -24,6 +24,7 @@ impl Peer {
         let mut again = VecDeque::new();
         for (operation, mut active) in core::mem::take(&mut self.operations) {
             if operation == MANIFEST {
+                self.close_attempt(operation, cause);
                 continue;
             }
             // Nobody waits for the answer any more.

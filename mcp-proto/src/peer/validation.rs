@@ -18,6 +18,13 @@ impl Schemas {
     pub(super) const fn clear(&mut self) {}
 }
 
+#[cfg(not(feature = "schema"))]
+impl Peer {
+    /// Not reached: who asks for it is refused.
+    #[allow(clippy::unused_self)] // as with the feature
+    pub(super) const fn validate(&mut self, _: &str, _: &mut crate::types::CallToolResult) {}
+}
+
 impl Peer {
     /// Whether the result of this call is to be validated.
     ///
@@ -45,16 +52,16 @@ mod compiled {
     use super::Peer;
     use crate::manifest::Manifest;
     use crate::schema::{OutputSchema, SchemaLimits};
-    use crate::types::{CallToolResult, Tool};
+    use crate::types::{CallToolResult, OutputCheck};
     use crate::violation::{Fault, Violation};
     use crate::wire::{Json, printable};
 
     /// How many compiled schemas are kept.
     const KEPT_MAX: usize = 64;
 
-    /// Output schemas by tool, compiled when they are first needed; `None` where there is none to use.
+    /// Output schemas by tool, compiled when they are first needed, or why there is none to use.
     #[derive(Debug, Default)]
-    pub(in super::super) struct Schemas(BTreeMap<String, Option<Box<OutputSchema>>>);
+    pub(in super::super) struct Schemas(BTreeMap<String, Result<Box<OutputSchema>, String>>);
 
     impl Schemas {
         /// The tools are others now.
@@ -62,39 +69,31 @@ mod compiled {
             self.0.clear();
         }
 
-        /// The tool's schema, and what is to be noted about it.
-        fn of(
-            &mut self,
-            manifest: &Manifest,
-            tool: &str,
-        ) -> (Option<&OutputSchema>, Option<String>) {
-            let mut note = None;
+        /// The tool's schema.
+        fn of(&mut self, manifest: &Manifest, tool: &str) -> Result<&OutputSchema, &str> {
             if !self.0.contains_key(tool) {
                 if self.0.len() >= KEPT_MAX {
                     self.0.pop_first();
                 }
-                let name = printable(tool.as_bytes(), 80);
-                let schema = match manifest.tool(tool).map(Tool::output_schema) {
-                    None => {
-                        note = Some(format!(
-                            "results of {name} are not validated: it is not listed"
-                        ));
-                        None
-                    }
-                    Some(None) => None,
-                    Some(Some(schema)) => {
-                        let schema = Json::from(schema);
-                        let compiled = OutputSchema::compile(&schema, &SchemaLimits::default());
-                        if let Err(refused) = &compiled {
-                            note = Some(format!("results of {name} are not validated: {refused}"));
-                        }
-                        compiled.ok().map(Box::new)
-                    }
-                };
-                self.0.insert(tool.into(), schema);
+                self.0.insert(tool.into(), compile(manifest, tool));
             }
-            (self.0.get(tool).and_then(Option::as_deref), note)
+            match self.0.get(tool) {
+                Some(Ok(schema)) => Ok(schema),
+                Some(Err(reason)) => Err(reason),
+                None => Err("it was dropped"), // Not reached: it has just been put there.
+            }
         }
+    }
+
+    fn compile(manifest: &Manifest, tool: &str) -> Result<Box<OutputSchema>, String> {
+        let listed = manifest.tool(tool).ok_or("the tool is not listed")?;
+        let schema = listed
+            .output_schema()
+            .ok_or("the tool has no output schema")?;
+        let compiled = OutputSchema::compile(&Json::from(schema), &SchemaLimits::default());
+        compiled
+            .map(Box::new)
+            .map_err(|refused| format!("its output schema is not used: {refused}"))
     }
 
     impl Peer {
@@ -103,19 +102,29 @@ mod compiled {
             if result.is_error {
                 return;
             }
-            let (schema, note) = self.schemas.of(&self.manifest, tool);
-            let mismatch = schema.and_then(|schema| match &result.structured_content {
-                None => Some("structuredContent is missing".to_string()),
-                Some(structured) => schema.validate(structured).err().map(|no| no.to_string()),
-            });
-            if let Some(note) = note {
-                self.note(note);
-            }
-            if let Some(mismatch) = mismatch {
-                let fault = Fault::new(Violation::OutputMismatch, mismatch);
-                self.degrade(&fault);
-                result.schema_mismatch = Some(self.redact_fault(&fault));
-            }
+            let schema = self.schemas.of(&self.manifest, tool);
+            let schema = match schema.map_err(ToString::to_string) {
+                Ok(schema) => schema,
+                Err(reason) => {
+                    let reason = self.redact(&reason);
+                    let name = printable(tool.as_bytes(), 80);
+                    self.note(format!("results of {name} are not validated: {reason}"));
+                    result.output_check = OutputCheck::Impossible(reason);
+                    return;
+                }
+            };
+            let checked = match &result.structured_content {
+                None => Err("structuredContent is missing".to_string()),
+                Some(structured) => schema.validate(structured).map_err(|no| no.to_string()),
+            };
+            result.output_check = match checked {
+                Ok(()) => OutputCheck::Fits,
+                Err(mismatch) => {
+                    let fault = Fault::new(Violation::OutputMismatch, mismatch);
+                    self.degrade(&fault);
+                    OutputCheck::Mismatch(self.redact_fault(&fault))
+                }
+            };
         }
     }
 }

@@ -46,7 +46,7 @@ pub use resources::{
     ReadResourceResult, Resource, ResourceBody, ResourceContents, ResourceTemplate, ResourceView,
 };
 pub use sampling::{Priorities, SamplingMessage, SamplingRequest};
-pub use tools::{CallToolResult, Tool, ToolAnnotations};
+pub use tools::{CallToolResult, OutputCheck, Tool, ToolAnnotations};
 
 use alloc::format;
 

@@ -163,10 +163,38 @@ pub struct CallToolResult {
     pub is_error: bool,
     /// `_meta`, unchanged.
     pub meta: Option<Json>,
-    /// Where [`validate_output`](crate::Options::validate_output) was asked for: the structured result does not fit
-    /// the tool's output schema, or is missing. The tool ran all the same, and this is what it said; a violation
-    /// of the protocol was noted.
-    pub schema_mismatch: Option<Fault>,
+    /// What came of the check against the tool's output schema, where
+    /// [`validate_output`](crate::Options::validate_output) was asked for.
+    pub output_check: OutputCheck,
+}
+
+/// What came of the check of a structured result against the tool's output schema (R63). The tool ran all the
+/// same, and the result is what it said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutputCheck {
+    /// Nobody asked for one; or the tool says `isError`, and then owes nothing.
+    #[default]
+    Unasked,
+    /// The structured result fits.
+    Fits,
+    /// It does not fit, or is missing, or could not be checked for its depth or its cost. A violation of the
+    /// protocol was noted.
+    Mismatch(Fault),
+    /// There was nothing to check it against, for this reason: the tool declares no output schema, or one
+    /// that is not to be used.
+    Impossible(String),
+}
+
+impl OutputCheck {
+    /// What does not fit, if it is known not to.
+    #[must_use]
+    pub const fn mismatch(&self) -> Option<&Fault> {
+        match self {
+            Self::Mismatch(fault) => Some(fault),
+            _ => None,
+        }
+    }
 }
 
 impl CallToolResult {
@@ -192,7 +220,7 @@ impl CallToolResult {
             structured_content: structured_content.map(Json::from),
             is_error,
             meta: members.present("_meta").map(Json::from),
-            schema_mismatch: None,
+            output_check: OutputCheck::Unasked,
         })
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use mcp_proto::continuation::Continuation;
-use mcp_proto::types::{InputRequired, InputResponse, InputResponses};
+use mcp_proto::types::{InputRequired, InputResponse, InputResponses, OutputCheck};
 use mcp_proto::wire::Json;
 use mcp_proto::{Ended, Operation, Outcome, PendingInput, Reply, Request};
 
@@ -42,12 +42,19 @@ pub(crate) fn tool(
                 return Exit::CallFailed;
             }
             output::print(&output::text(result, Reader::of(&io::stdout())));
-            match &result.schema_mismatch {
-                Some(fault) => {
+            match &result.output_check {
+                OutputCheck::Mismatch(fault) => {
                     output::note("error", &format!("the tool ran, but its {fault}"));
                     Exit::CallFailed
                 }
-                None => Exit::Good,
+                OutputCheck::Impossible(reason) => {
+                    output::note(
+                        "warning",
+                        &format!("the result was not validated: {reason}"),
+                    );
+                    Exit::Good
+                }
+                _ => Exit::Good,
             }
         }
         _ => Exit::Good,
@@ -95,7 +102,7 @@ fn exit(
 ) -> Result<Exit, Failure> {
     Ok(match &ended.outcome {
         Outcome::Complete(Reply::Call(result))
-            if global.json && (result.is_error || result.schema_mismatch.is_some()) =>
+            if global.json && (result.is_error || result.output_check.mismatch().is_some()) =>
         {
             Exit::CallFailed
         }

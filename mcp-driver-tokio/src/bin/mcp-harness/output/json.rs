@@ -1,7 +1,7 @@
 //! The JSON forms: the same members in `--json` and in `batch`.
 
 use mcp_proto::error::{Cause, FailedPeers};
-use mcp_proto::types::{CallToolResult, Entry, InputRequired};
+use mcp_proto::types::{CallToolResult, Entry, InputRequired, OutputCheck};
 use mcp_proto::wire::encode::{push_single_line, push_string};
 use mcp_proto::wire::{Json, Members, ObjectWriter};
 use mcp_proto::{Ended, Error, ErrorKind, Listed, Outcome, Reply, Report};
@@ -239,8 +239,14 @@ fn call_result(object: &mut ObjectWriter<'_>, result: &CallToolResult) {
     let structured = result.structured_content.as_ref();
     optional(object, "structuredContent", structured);
     optional(object, "meta", result.meta.as_ref());
-    if let Some(fault) = &result.schema_mismatch {
-        object.string("schemaMismatch", &fault.detail);
+    match &result.output_check {
+        OutputCheck::Mismatch(fault) => {
+            object.string("schemaMismatch", &fault.detail);
+        }
+        OutputCheck::Impossible(reason) => {
+            object.string("notValidated", reason);
+        }
+        _ => {}
     }
 }
 
