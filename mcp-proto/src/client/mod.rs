@@ -7,6 +7,7 @@ mod health;
 mod ledger;
 mod listening;
 mod names;
+mod news;
 mod owner;
 mod pinning;
 mod streaming;
@@ -23,7 +24,7 @@ use crate::config::Pinned;
 use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
-use crate::operation::{Ended, News, Operation, Outcome, Request};
+use crate::operation::{Operation, Outcome, Request};
 use crate::peer::{Context, Diagnosis, Identity, Peer};
 use crate::report::Report;
 use crate::safety::KeyLedger;
@@ -145,7 +146,7 @@ impl Client {
         }
     }
 
-    /// Accepts an operation. It ends with exactly one [`News::Ended`], which may be among the actions
+    /// Accepts an operation. It ends with exactly one [`News::Ended`](crate::News::Ended), which may be among the actions
     /// already when this returns.
     ///
     /// # Errors
@@ -209,7 +210,7 @@ impl Client {
     }
 
     /// Ends everything in bounded time: what is pending ends with [`Cause::Closed`], every link goes down
-    /// its shutdown ladder, and [`News::Closed`] is the last action. Repeating it changes nothing.
+    /// its shutdown ladder, and [`News::Closed`](crate::News::Closed) is the last action. Repeating it changes nothing.
     pub fn close(&mut self, now: Instant) {
         let now = self.clamp(now);
         if self.phase != Phase::Open {
@@ -323,7 +324,7 @@ impl Client {
         self.peers.iter().all(Peer::is_settled)
     }
 
-    /// Whether [`News::Closed`] has been queued: no link is left.
+    /// Whether [`News::Closed`](crate::News::Closed) has been queued: no link is left.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
@@ -424,96 +425,6 @@ impl Client {
         self.entries.insert(id, Entry::Direct(peer));
         self.drain_peer(peer);
         Ok(())
-    }
-
-    fn drain(&mut self) {
-        self.drain_all();
-        self.after_news();
-    }
-
-    /// Takes the actions of all peers over, and leaves what follows from them to the caller.
-    pub(super) fn drain_all(&mut self) {
-        for index in 0..self.peers.len() {
-            self.drain_peer(PeerId::new(u32::try_from(index).unwrap_or(u32::MAX)));
-        }
-    }
-
-    /// Takes a peer's actions over; news are put under the application's own operations.
-    fn drain_peer(&mut self, peer: PeerId) {
-        while let Some(action) = self.peers.get_mut(peer.index()).and_then(Peer::poll_action) {
-            match action {
-                Action::Deliver(news) => self.on_news(news),
-                other => self.actions.push_back(other),
-            }
-        }
-    }
-
-    fn on_news(&mut self, news: News) {
-        match news {
-            News::Ended(ended) => match self.entries.remove(&ended.operation) {
-                Some(Entry::Direct(peer)) => {
-                    let operation = ended.operation;
-                    self.take_over_unread(operation, operation, peer);
-                    self.accounts.ended(&ended);
-                    self.actions.push_back(Action::Deliver(News::Ended(ended)));
-                    self.accounts.flush(&mut self.actions);
-                }
-                Some(Entry::Part { of, peer }) => {
-                    self.take_over_unread(of, ended.operation, peer);
-                    self.on_part_ended(of, peer, *ended);
-                }
-                Some(Entry::Unsettled { .. } | Entry::Gathering(_)) | None => {}
-            },
-            News::Notified { operation } => {
-                let operation = match self.entries.get(&operation) {
-                    Some(Entry::Part { of, .. }) => *of,
-                    _ => operation,
-                };
-                self.actions
-                    .push_back(Action::Deliver(News::Notified { operation }));
-            }
-            News::PeerChanged { .. } => {
-                self.names.invalidate();
-                self.actions.push_back(Action::Deliver(news));
-            }
-            News::Progress { .. }
-            | News::InputNeeded { .. }
-            | News::RetryQuestion(_)
-            | News::StreamUpdate { .. }
-            | News::OpenSource { .. }
-            | News::CloseSource { .. }
-            | News::Log(_)
-            | News::Closed => self.actions.push_back(Action::Deliver(news)),
-        }
-    }
-
-    /// What follows from news once a peer is drained: settled peers let operations be routed, closed
-    /// ones let the client end.
-    fn after_news(&mut self) {
-        if self.phase == Phase::Open && !self.unsettled.is_empty() {
-            self.route_unsettled();
-        }
-        if self.phase == Phase::Closing
-            && self.peers.iter().all(Peer::is_closed)
-            && self.accounts.may_close(self.now)
-        {
-            self.phase = Phase::Closed;
-            self.actions.push_back(Action::Deliver(News::Closed));
-        }
-    }
-
-    /// The end of an operation that no single peer served.
-    fn end(&mut self, operation: OperationId, outcome: Outcome) {
-        self.entries.remove(&operation);
-        self.deadlines.retain(|(_, ends)| *ends != operation);
-        let ended = Ended {
-            operation,
-            peer: None,
-            tool: None,
-            outcome,
-        };
-        self.actions
-            .push_back(Action::Deliver(News::Ended(Box::new(ended))));
     }
 }
 

@@ -14,6 +14,7 @@ mod identity;
 mod inbound;
 mod input;
 mod last_words;
+mod links;
 mod listening;
 mod lists;
 mod metering;
@@ -40,13 +41,13 @@ use crate::config::{PeerConfig, PinnedPeer};
 use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::identity::{CallerMeta, MetaError, TraceId};
-use crate::ids::{LinkId, OperationId, PeerId};
+use crate::ids::{OperationId, PeerId};
 use crate::manifest::Manifest;
 use crate::metrics::ServerMetrics;
 use crate::negotiation::Negotiation;
 use crate::operation::{Ended, News, Options, Outcome, Request};
 use crate::recovery::Recovery;
-use crate::stdio::{Link, LinkNews, Tail};
+use crate::stdio::{Link, Tail};
 use crate::time::Instant;
 use crate::types::{DiscoverResult, Tool};
 use crate::unread::Unread;
@@ -440,41 +441,6 @@ impl Peer {
         });
         self.retire_link(now);
         self.flush();
-    }
-
-    fn on_link(&mut self, link: LinkId, event: Event<'_>, now: Instant) {
-        let mut known = self.link.iter().chain(&self.fading);
-        if known.any(|known| known.id == link) {
-            self.reach(now);
-        }
-        if matches!(event, Event::LinkEnded { .. }) {
-            self.on_output_end(link, now);
-        }
-        if let Some(current) = self.link.as_mut().filter(|current| current.id == link) {
-            let news = current.handle(event, now, &mut self.actions);
-            self.on_link_news(news, now);
-        } else if let Some(old) = self.fading.iter_mut().find(|old| old.id == link) {
-            let _ = old.handle(event, now, &mut self.actions);
-            self.sweep();
-        }
-    }
-
-    fn on_link_news(&mut self, news: LinkNews, now: Instant) {
-        match news {
-            LinkNews::Nothing => {}
-            LinkNews::Opened => self.on_opened(now),
-            LinkNews::Failed(failure) => self.on_open_failed(failure, now),
-            LinkNews::Lost(reason) => self.on_lost(reason, now),
-            LinkNews::Released => self.link = None,
-        }
-    }
-
-    /// Lets go of links that are released.
-    fn sweep(&mut self) {
-        if let Some(released) = self.fading.iter().rfind(|old| old.is_released()) {
-            self.last_stderr = released.stderr_lines();
-        }
-        self.fading.retain(|old| !old.is_released());
     }
 
     fn deliver(&mut self, news: News) {
