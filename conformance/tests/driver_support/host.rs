@@ -3,13 +3,16 @@
 #[path = "../../hosts/embedded.rs"]
 mod embedded;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_io::Timer;
 use conformance::suite::{Driver, Session, Setup};
 use futures_lite::future;
+use mcp_proto::continuation::StreamUpdate;
 use mcp_proto::{
     Diagnosis, Ended, Error, Notification, Operation, OperationId, ProgressUpdate, Report,
 };
@@ -22,7 +25,12 @@ pub(crate) trait Runtime: Send + Sync + 'static {
 }
 
 pub(crate) struct Embedded<R>(pub(crate) PhantomData<R>);
-struct EmbeddedSession<R>(embedded::Host, PhantomData<R>);
+struct EmbeddedSession<R> {
+    host: embedded::Host,
+    /// The texts of streamed calls.
+    texts: Mutex<BTreeMap<OperationId, String>>,
+    runtime: PhantomData<R>,
+}
 
 impl<R: Runtime> Driver for Embedded<R> {
     fn name(&self) -> String {
@@ -33,51 +41,68 @@ impl<R: Runtime> Driver for Embedded<R> {
         let streams = setup.streams.into_iter().collect();
         let (host, driver) = embedded::start(setup.config, setup.identity, streams);
         R::spawn(driver);
-        Ok(Box::new(EmbeddedSession::<R>(host, PhantomData)))
+        Ok(Box::new(EmbeddedSession::<R> {
+            host,
+            texts: Mutex::default(),
+            runtime: PhantomData,
+        }))
     }
 }
 
 impl<R: Runtime> Session for EmbeddedSession<R> {
     fn submit(&self, operation: Operation) -> Result<OperationId, Error> {
-        self.0.submit(operation)
+        self.host.submit(operation)
     }
 
     fn wait(&self, operation: OperationId, max: Duration) -> Option<Ended> {
-        R::block_on(within(max, self.0.ended(operation)))
+        R::block_on(within(max, self.host.ended(operation)))
     }
 
     fn cancel(&self, operation: OperationId) {
-        self.0
+        self.host
             .command(|state, now| state.core.cancel(operation, now));
     }
 
     fn finish(&self, operation: OperationId) {
-        self.0
+        self.host
             .command(|state, now| state.core.finish(operation, now));
     }
 
     fn notifications(&self, operation: OperationId, max: Duration) -> Vec<Notification> {
-        R::block_on(within(max, self.0.notifications(operation))).unwrap_or_default()
+        R::block_on(within(max, self.host.notifications(operation))).unwrap_or_default()
     }
 
     fn progress(&self, operation: OperationId) -> Vec<ProgressUpdate> {
-        self.0.progress(operation)
+        self.host.command(|state, _| {
+            std::iter::from_fn(|| state.inbox.take_progress(operation)).collect()
+        })
     }
 
     fn text(&self, operation: OperationId) -> String {
-        self.0.text(operation)
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = texts.entry(operation).or_default();
+        self.host.command(|state, _| {
+            while let Some(update) = state.inbox.take_update(operation) {
+                match update {
+                    StreamUpdate::Text(more) => text.push_str(&more),
+                    StreamUpdate::Rewind { length_bytes } => text.truncate(length_bytes),
+                    _ => {}
+                }
+            }
+        });
+        text.clone()
     }
 
     fn report(&self) -> Report {
-        self.0.command(|state, _| state.core.report())
+        self.host.command(|state, _| state.core.report())
     }
 
     fn diagnoses(&self) -> Vec<Diagnosis> {
-        self.0.command(|state, _| state.core.diagnoses())
+        self.host.command(|state, _| state.core.diagnoses())
     }
 
     fn close(&self) {
-        R::block_on(self.0.close());
+        R::block_on(self.host.close());
     }
 }
 
