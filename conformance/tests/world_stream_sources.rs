@@ -107,6 +107,7 @@ fn r32_a_source_is_opened_again() {
         },
     );
     assert_eq!(result(ended(&mut world, id)), ("one two".into(), false, 3));
+    assert_eq!(counters(&world).stream_drops, 2);
     assert_eq!(world.sent_to("srv"), sent);
     close(world);
 }

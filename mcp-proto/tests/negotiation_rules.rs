@@ -476,3 +476,21 @@ fn a_clock_that_goes_backwards_stands_still() {
         Some(Instant::ZERO + Duration::from_secs(110))
     );
 }
+
+/// R14, R90: a server that proved to be modern is never sent a handshake in a later life, whatever is allowed; and
+/// nobody is told to allow what is allowed already.
+#[test]
+fn r14_a_server_that_was_modern_is_no_older_one() {
+    let policy = Policy {
+        proved_modern: true,
+        ..allowed()
+    };
+    let answer = ProbeAnswer::classify_error(rpc(-32601, "no such method", None));
+    let failure = Script::probing(policy).fails(answered(1, answer));
+    assert_eq!(kind(&failure), ErrorKind::Unavailable);
+    assert!(
+        failure.to_string().contains("a modern server before"),
+        "{failure}"
+    );
+    assert!(!failure.to_string().contains("allow"), "{failure}");
+}

@@ -33,7 +33,7 @@ const fn counter(
     }
 }
 
-const PLAIN: [Family; 7] = [
+const PLAIN: [Family; 8] = [
     counter(
         "mcp_client_calls_total",
         "Tool calls that were sent and have ended.",
@@ -63,6 +63,11 @@ const PLAIN: [Family; 7] = [
         "mcp_client_sent_bytes_total",
         "Bytes written to the server.",
         |server| server.bytes_sent,
+    ),
+    counter(
+        "mcp_client_stream_drops_total",
+        "Attempts of streamed calls that were dropped before the text was complete.",
+        |server| server.stream_drops,
     ),
     counter(
         "mcp_client_availability_changes_total",

@@ -48,6 +48,8 @@ pub struct ServerSnapshot {
     pub availability_changes: u64,
     /// Requests that were sent again.
     pub retries: u64,
+    /// Attempts of streamed calls that were dropped before the text was complete.
+    pub stream_drops: u64,
     /// Messages of the server that were dropped, by [`Counters`]: late and unknown answers,
     /// notifications and requests that concern nobody.
     pub drops: u64,
@@ -150,6 +152,7 @@ impl ServerSnapshot {
             down_reason,
             availability_changes: metrics.availability_changes,
             retries: counters.retries,
+            stream_drops: counters.stream_drops,
             drops: sum(drops.into_iter()),
             late_answers: counters.late_answers,
             unknown_answers: counters.unknown_answers,

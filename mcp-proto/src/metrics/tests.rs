@@ -57,6 +57,7 @@ fn counters() -> Counters {
         bytes_received: 77,
         bytes_sent: 1_000,
         retries: 1,
+        stream_drops: 5,
         starts: 1,
         noise_lines: 3,
         ..Counters::default()

@@ -81,10 +81,15 @@ impl Failure {
                 policy.probe_timeout.as_millis()
             ));
         }
-        Self {
-            cause: Cause::LegacyNotAllowed { evidence },
-            remedy,
-        }
+        // An older server is out of the question here, whatever is allowed.
+        let cause = if policy.proved_modern {
+            let reason =
+                format!("a modern server before, and not proved to be one now ({evidence})");
+            Cause::Unavailable { reason }
+        } else {
+            Cause::LegacyNotAllowed { evidence }
+        };
+        Self { cause, remedy }
     }
 
     pub(super) fn timeout(expired: Expired) -> Self {

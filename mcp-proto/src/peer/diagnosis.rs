@@ -30,6 +30,8 @@ pub struct Counters {
     pub dropped_requests: u64,
     /// Requests that were sent again for the same operation.
     pub retries: u64,
+    /// Attempts of streamed calls that were dropped before the text was complete.
+    pub stream_drops: u64,
     /// Processes started (or streams taken).
     pub starts: u64,
     /// Bytes received on standard output.

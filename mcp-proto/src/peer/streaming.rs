@@ -222,6 +222,12 @@ impl Peer {
 
     fn end_stream(&mut self, operation: OperationId, mut active: Box<Active>, end: StreamEnd) {
         self.queue.retain(|queued| *queued != operation);
+        let dropped = match &end {
+            Ok(result) => result.attempts.saturating_sub(1),
+            Err(dropped) => dropped.attempts,
+        };
+        let drops = &mut self.counters.stream_drops;
+        *drops = drops.saturating_add(dropped.into());
         let outcome = match end {
             // It never left the queue.
             Ok(result) if result.cancelled && !active.may_have_run => {
