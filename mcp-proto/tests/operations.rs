@@ -7,8 +7,8 @@ use mcp_proto::operation::{arguments, encode};
 use mcp_proto::types::InputRequired;
 use mcp_proto::wire::{Json, Members};
 use mcp_proto::{
-    Action, Client, Config, Event, Identity, Instant, LinkId, News, Operation, Options, Outcome,
-    PeerConfig, Reply, Request,
+    Action, Client, Config, ErrorKind, Event, Identity, Instant, LinkId, News, Operation, Options,
+    Outcome, PeerConfig, Reply, Request,
 };
 use serde_json::{Value, json};
 
@@ -267,4 +267,29 @@ fn arguments_are_an_object_or_none() {
     let error = encode(&no_json).unwrap_err();
     assert!(matches!(error.cause, Cause::Usage(_)));
     assert!(!error.may_have_executed());
+}
+
+/// R1: what waits for servers to be ready is bounded, and the bound says so; nothing is lost by being refused.
+#[test]
+fn r1_what_waits_for_servers_is_bounded() {
+    let mut peer = PeerConfig::stream("a");
+    peer.limits.queued = 3;
+    let pinned = Config::new(vec![peer]).pin(&mut |_| None, &mut |_| None);
+    let mut core = Client::new(pinned, Identity::default(), Instant::ZERO);
+    core.connect(Instant::ZERO);
+    let mut submit = |core: &mut Client, on: Option<&str>| {
+        let mut call = Operation::call("t", None);
+        call.peer = on.map(Into::into);
+        core.submit(call, Instant::ZERO)
+    };
+    let first = submit(&mut core, None).unwrap();
+    submit(&mut core, Some("a")).unwrap();
+    submit(&mut core, None).unwrap();
+    for on in [None, Some("a")] {
+        let error = submit(&mut core, on).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        assert!(!error.may_have_executed());
+    }
+    core.cancel(first, Instant::ZERO);
+    submit(&mut core, None).unwrap();
 }

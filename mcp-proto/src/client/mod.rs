@@ -175,13 +175,17 @@ impl Client {
                 if !held && (self.unsettled.is_empty() || self.peer_is_settled(peer)) {
                     self.hand_over(id, peer, operation, call_index, now)?;
                 } else {
+                    self.check_room()?;
                     self.postpone(id, operation, call_index, Until::Settled);
                 }
             }
             None if !held && self.may_route(&operation.request) => {
                 self.route(id, operation, call_index, now)?;
             }
-            None => self.postpone(id, operation, call_index, Until::Settled),
+            None => {
+                self.check_room()?;
+                self.postpone(id, operation, call_index, Until::Settled);
+            }
         }
         // Whoever took it has been drained.
         self.after_news();

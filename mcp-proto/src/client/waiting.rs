@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{Client, Entry};
+use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
 use crate::operation::{Operation, Outcome, Request};
 use crate::peer::{Context, Peer};
@@ -17,6 +18,20 @@ pub(super) enum Until {
 }
 
 impl Client {
+    /// Whether one more operation may wait: as many as the peers together would let wait.
+    pub(super) fn check_room(&self) -> Result<(), Error> {
+        let limits = self.peers.iter().map(|peer| peer.config().limits.queued);
+        let max = limits.fold(0_usize, usize::saturating_add);
+        if self.unsettled.len() < max {
+            return Ok(());
+        }
+        Err(Error::general(Cause::Limit {
+            what: "the number of operations that wait for servers to be ready".into(),
+            setting: "maxInFlight",
+            max: max as u64,
+        }))
+    }
+
     /// Keeps an operation until it is known where it goes.
     pub(super) fn postpone(
         &mut self,
