@@ -1,40 +1,50 @@
 //! `call`, `read` and `prompt`.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use mcp_proto::continuation::Continuation;
 use mcp_proto::types::{InputRequired, InputResponse, InputResponses};
 use mcp_proto::wire::Json;
-use mcp_proto::{Ended, Operation, Outcome, PendingInput, Reply, Request};
+use mcp_proto::{Ended, Operation, Outcome, Reply, Request};
 
 use crate::args::{Call, Global};
 use crate::exit::{Exit, Failure};
+use crate::files::{self, Draft};
 use crate::output::{self, Bar, Reader, json};
 use crate::session::{self, Deadlines, Session};
+
+/// A call before anything is started for it.
+pub(crate) struct Prepared {
+    operation: Operation,
+    /// The tool that is asked for.
+    tool: String,
+    /// Where it is kept if it needs input.
+    draft: Option<Draft>,
+}
 
 /// Calls a tool, and goes on with it as long as all that the server asks for is given.
 pub(crate) fn tool(
     session: &dyn Session,
     global: &Global,
     options: &Call,
-    operation: Operation,
+    call: Prepared,
 ) -> Result<Exit, Failure> {
-    let asked = match &operation.request {
-        Request::CallTool(call) => call.tool.clone(),
-        _ => String::new(),
+    let ended = rounds(session, options, call.operation);
+    let unsaved = match (&ended.outcome, call.draft) {
+        (Outcome::InputRequired(pending), Some(draft)) => {
+            let kept = draft.keep(&pending.continuation.to_json());
+            kept.err().map(|error| {
+                let file = options.save_continuation.as_deref();
+                Failure::system(unwritable(file.unwrap_or(Path::new("")), &error), WRITABLE)
+            })
+        }
+        _ => None,
     };
-    let ended = rounds(session, options, operation);
-    if let (Outcome::InputRequired(pending), Some(file)) =
-        (&ended.outcome, &options.save_continuation)
-    {
-        save(file, pending)?;
-    }
     if global.json {
-        output::print_json(json::call(&ended, &asked));
+        output::print_json(json::call(&ended, &call.tool, unsaved.as_ref()));
     }
-    exit(&ended, global, |reply| match reply {
+    let exit = exit(&ended, global, |reply| match reply {
         Reply::Call(result) => {
             if result.is_error {
                 let text = output::text(result, Reader::of(&io::stderr()));
@@ -51,7 +61,13 @@ pub(crate) fn tool(
             }
         }
         _ => Exit::Good,
-    })
+    })?;
+    match unsaved {
+        // It stands in the document.
+        Some(failure) if global.json => Ok(failure.exit),
+        Some(failure) => Err(failure),
+        None => Ok(exit),
+    }
 }
 
 pub(crate) fn read(session: &dyn Session, global: &Global, uri: String) -> Result<Exit, Failure> {
@@ -169,28 +185,36 @@ fn answers(input: &InputRequired, given: &[(String, Json)]) -> Option<InputRespo
     Some(answers)
 }
 
-/// What is called: a tool, or the request that was kept in a file, with the answers that are given.
-pub(crate) fn operation(options: &Call, arguments: Option<Json>) -> Result<Operation, Failure> {
-    if let Some(file) = &options.save_continuation {
-        // Found out before the call is made, not when there is something to lose.
-        let directory = file
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or_else(|| Path::new("."));
-        if let Err(error) = fs::read_dir(directory) {
-            return Err(Failure::usage(unwritable(file, &error), WRITABLE));
-        }
-    }
+/// What is called: a tool, or the request that was kept in a file, with the answers that are given. Whether it
+/// can be kept is found out before it is made, not when there is something to lose.
+pub(crate) fn prepare(options: &Call, arguments: Option<Json>) -> Result<Prepared, Failure> {
+    let (operation, tool) = operation(options, arguments)?;
+    let draft = match &options.save_continuation {
+        Some(file) => Some(
+            Draft::of(file).map_err(|error| Failure::usage(unwritable(file, &error), WRITABLE))?,
+        ),
+        None => None,
+    };
+    Ok(Prepared {
+        operation,
+        tool,
+        draft,
+    })
+}
+
+/// The operation, and the tool that it is about.
+fn operation(options: &Call, arguments: Option<Json>) -> Result<(Operation, String), Failure> {
     let Some(file) = &options.resume else {
-        let mut operation = Operation::call(options.tool.clone().unwrap_or_default(), arguments);
+        let tool = options.tool.clone().unwrap_or_default();
+        let mut operation = Operation::call(tool.clone(), arguments);
         operation.options.idempotency_key = options.idempotency_key.clone();
-        return Ok(operation);
+        return Ok((operation, tool));
     };
     let unusable = |error: &dyn std::fmt::Display| {
         let message = format!("cannot go on from {}: {error}", file.display());
         Failure::usage(message, "Give the file that --save-continuation wrote.")
     };
-    let text = fs::read_to_string(file).map_err(|error| unusable(&error))?;
+    let text = files::read_regular(file).map_err(|error| unusable(&error))?;
     let continuation = Continuation::from_json(&text).map_err(|error| unusable(&error))?;
     let Some(answers) = answers(continuation.input(), &options.input) else {
         let asked = continuation.input().requests.iter();
@@ -198,25 +222,15 @@ pub(crate) fn operation(options: &Call, arguments: Option<Json>) -> Result<Opera
         let message = format!("the server asks for {}", keys.join(", "));
         return Err(Failure::usage(message, "Give one --input KEY=JSON each."));
     };
-    Ok(Operation::resume(continuation, answers))
+    let tool = match continuation.request().request() {
+        Some(Request::CallTool(call)) => call.tool,
+        _ => String::new(),
+    };
+    Ok((Operation::resume(continuation, answers), tool))
 }
 
 const WRITABLE: &str = "Give --save-continuation a file that can be written.";
 
 fn unwritable(file: &Path, error: &io::Error) -> String {
     format!("cannot write {}: {error}", file.display())
-}
-
-/// Keeps a call that waits for input.
-fn save(file: &Path, pending: &PendingInput) -> Result<(), Failure> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    // It holds what the call was given, and what the server said.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let text = pending.continuation.to_json();
-    let written = options
-        .open(file)
-        .and_then(|mut open| open.write_all(text.as_bytes()));
-    written.map_err(|error| Failure::system(unwritable(file, &error), WRITABLE))
 }

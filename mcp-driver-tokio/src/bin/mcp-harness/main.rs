@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod fake;
+mod files;
 mod interrupt;
 mod lists;
 mod output;
@@ -70,9 +71,9 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         }),
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
-            let operation = call::operation(&options, arguments)?;
+            let call = call::prepare(&options, arguments)?;
             connected(global, |session, _| {
-                call::tool(session, global, &options, operation)
+                call::tool(session, global, &options, call)
             })
         }
         Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),

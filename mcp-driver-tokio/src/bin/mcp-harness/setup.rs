@@ -1,8 +1,7 @@
 //! From the command line to the configuration.
 
 use std::env;
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mcp_proto::Config;
@@ -11,6 +10,7 @@ use mcp_proto::wire::Json;
 
 use crate::args::Global;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::note;
 
 /// The file in the current directory.
@@ -23,7 +23,7 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
         None => default_path()?,
     };
     let source = path.display().to_string();
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = files::read(&path).map_err(|error| {
         Failure::config(
             format!("{source}: {error}"),
             "Name a configuration file that can be read with --config.",
@@ -62,8 +62,8 @@ pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
         return Ok(None);
     };
     let (source, text) = match argument.strip_prefix('@') {
-        Some(path) => (path, fs::read_to_string(path)),
-        None if argument == "-" => ("standard input", read_input()),
+        Some(path) => (path, files::read(Path::new(path))),
+        None if argument == "-" => ("standard input", files::read_all(io::stdin().lock())),
         None => ("the arguments", Ok(argument.to_owned())),
     };
     let wrong = |problem: String| {
@@ -83,12 +83,6 @@ pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
         return Err(wrong("expected a JSON object".to_owned()));
     }
     Ok(Some(json))
-}
-
-fn read_input() -> io::Result<String> {
-    let mut text = String::new();
-    io::stdin().lock().read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// The project's file if there is one, else the user's own.

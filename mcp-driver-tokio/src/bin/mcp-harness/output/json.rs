@@ -21,12 +21,15 @@ pub(crate) const fn outcome_word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What `call --json` prints. `asked` is the tool that was asked for.
-pub(crate) fn call(ended: &Ended, asked: &str) -> Vec<u8> {
+/// What `call --json` prints. `asked` is the tool that was asked for; `beside` is what went wrong beside the call.
+pub(crate) fn call(ended: &Ended, asked: &str, beside: Option<&Failure>) -> Vec<u8> {
     document(|object| {
         who(object, ended, Some(asked));
         object.string("outcome", outcome_word(&ended.outcome));
         result(object, &ended.outcome, true);
+        if let Some(beside) = beside {
+            failure(object, beside);
+        }
     })
 }
 
