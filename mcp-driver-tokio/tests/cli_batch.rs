@@ -3,7 +3,7 @@
 
 mod cli_support;
 
-use cli_support::{DRIVERS, Place, fake, legacy, scripted, without_ms};
+use cli_support::{DRIVERS, Place, fake, legacy, scripted, stable, without_ms};
 use serde_json::{Value, json};
 
 fn place(name: &str) -> Place {
@@ -95,7 +95,7 @@ fn failures() {
     for id in [10, 11] {
         assert_eq!(outcome(&out, &json!(id))["error"]["mayHaveExecuted"], true);
     }
-    insta::assert_snapshot!("failures", show(&out));
+    insta::assert_snapshot!("failures", stable(&show(&out)));
 }
 
 /// Ids come back as they came, and malformed lines are named by their number.

@@ -41,27 +41,31 @@ pub(crate) fn tool(
         }
         _ => None,
     };
-    if global.json {
-        output::print_json(json::call(&ended, &call.tool, unsaved.as_ref()));
-    }
-    let exit = exit(&ended, global, |reply| match reply {
-        Reply::Call(result) => {
-            if result.is_error {
-                let text = output::text(result, Reader::of(&io::stderr()));
-                output::say(text.trim_end());
-                return Exit::CallFailed;
-            }
-            output::print(&output::text(result, Reader::of(&io::stdout())));
-            match &result.schema_mismatch {
-                Some(fault) => {
-                    output::note("error", &format!("the tool ran, but its {fault}"));
-                    Exit::CallFailed
+    let asked = ("tool", call.tool.as_str());
+    let exit = finish(
+        &ended,
+        asked,
+        global,
+        unsaved.as_ref(),
+        |reply| match reply {
+            Reply::Call(result) => {
+                if result.is_error {
+                    let text = output::text(result, Reader::of(&io::stderr()));
+                    output::say(text.trim_end());
+                    return Exit::CallFailed;
                 }
-                None => Exit::Good,
+                output::print(&output::text(result, Reader::of(&io::stdout())));
+                match &result.schema_mismatch {
+                    Some(fault) => {
+                        output::note("error", &format!("the tool ran, but its {fault}"));
+                        Exit::CallFailed
+                    }
+                    None => Exit::Good,
+                }
             }
-        }
-        _ => Exit::Good,
-    })?;
+            _ => Exit::Good,
+        },
+    )?;
     match unsaved {
         // It stands in the document.
         Some(failure) if global.json => Ok(failure.exit),
@@ -71,11 +75,9 @@ pub(crate) fn tool(
 }
 
 pub(crate) fn read(session: &dyn Session, global: &Global, uri: String) -> Result<Exit, Failure> {
-    let ended = session::run(session, Operation::new(Request::ReadResource { uri }));
-    if global.json {
-        output::print_json(json::other(&ended));
-    }
-    exit(&ended, global, |reply| {
+    let request = Request::ReadResource { uri: uri.clone() };
+    let ended = session::run(session, Operation::new(request));
+    finish(&ended, ("uri", &uri), global, None, |reply| {
         if let Reply::Read(result) = reply {
             output::print(&output::contents(result, Reader::of(&io::stdout())));
         }
@@ -89,12 +91,12 @@ pub(crate) fn prompt(
     name: String,
     arguments: Option<Json>,
 ) -> Result<Exit, Failure> {
-    let request = Request::GetPrompt { name, arguments };
+    let request = Request::GetPrompt {
+        name: name.clone(),
+        arguments,
+    };
     let ended = session::run(session, Operation::new(request));
-    if global.json {
-        output::print_json(json::other(&ended));
-    }
-    exit(&ended, global, |reply| {
+    finish(&ended, ("name", &name), global, None, |reply| {
         if let Reply::Prompt(result) = reply {
             output::print(&output::prompt(result, Reader::of(&io::stdout())));
         }
@@ -102,28 +104,38 @@ pub(crate) fn prompt(
     })
 }
 
-/// The exit status of an outcome. People are shown it, and `complete` shows them an answer; with `--json`
-/// it was printed before.
-fn exit(
+/// Shows an outcome: to programs as one document, to people by `complete` where it is an answer. `asked` is
+/// what the operation was about, and `beside` what went wrong beside it.
+fn finish(
     ended: &Ended,
+    asked: (&'static str, &str),
     global: &Global,
+    beside: Option<&Failure>,
     complete: impl FnOnce(&Reply) -> Exit,
 ) -> Result<Exit, Failure> {
+    if let Outcome::Failed(error) = &ended.outcome {
+        return Err(Failure {
+            about: json::who(ended, asked),
+            ..error.clone().into()
+        });
+    }
+    if global.json {
+        output::print_json(json::operation(ended, asked, beside));
+    }
     Ok(match &ended.outcome {
         Outcome::Complete(Reply::Call(result))
             if global.json && (result.is_error || result.schema_mismatch.is_some()) =>
         {
             Exit::CallFailed
         }
-        Outcome::Complete(_) if global.json => Exit::Good,
-        Outcome::Complete(reply) => complete(reply),
-        Outcome::InputRequired(_) if global.json => Exit::InputNeeded,
+        Outcome::Complete(reply) if !global.json => complete(reply),
         Outcome::InputRequired(pending) => {
-            ask(ended.peer.as_deref(), &pending.input);
+            if !global.json {
+                ask(ended.peer.as_deref(), &pending.input);
+            }
             Exit::InputNeeded
         }
-        Outcome::Failed(error) if global.json => error.into(),
-        Outcome::Failed(error) => return Err(error.clone().into()),
+        _ => Exit::Good,
     })
 }
 

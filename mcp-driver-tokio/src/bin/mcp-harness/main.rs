@@ -45,9 +45,9 @@ fn main() -> ExitCode {
     code
 }
 
-/// Says why nothing came of the command. Whoever interrupted it knows.
+/// Says why nothing came of the command. Whoever interrupted it knows, but not what that left behind.
 fn end(failure: &Failure, to_program: bool) -> ExitCode {
-    if to_program || failure.exit != Exit::Interrupted {
+    if to_program || failure.exit != Exit::Interrupted || failure.may_have_executed() {
         output::failure(failure, to_program);
     }
     failure.exit.into()
@@ -116,9 +116,7 @@ fn with_config(
     }
     match done {
         Ok(exit) => Ok(interrupt.exit(exit)),
-        Err(failure) => Err(Failure {
-            exit: interrupt.exit(failure.exit),
-            ..failure
-        }),
+        Err(failure) if interrupt.is_hit() => Err(failure.interrupted()),
+        Err(failure) => Err(failure),
     }
 }

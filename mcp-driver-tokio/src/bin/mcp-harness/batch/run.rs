@@ -300,8 +300,8 @@ impl Shared {
         }
         let tool = label.tool.as_deref();
         let extra = |object: &mut ObjectWriter<'_>| {
-            if tool.is_some() {
-                json::who(object, ended, tool);
+            if let Some(tool) = tool {
+                json::members(object, &json::who(ended, ("tool", tool)));
             }
         };
         let (id, outcome) = (&label.id, &ended.outcome);
