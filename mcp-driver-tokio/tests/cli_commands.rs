@@ -52,6 +52,20 @@ fn lists() {
     );
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["a", "b"]));
     assert_eq!(
+        names(tools.clone(), "peer"),
+        ["new", "new", "new", "old", "new", "new", "old", "new"],
+    );
+    for list in [
+        &["resources"][..],
+        &["resources", "--templates"],
+        &["prompts"],
+    ] {
+        let mut peers = names(json(&[list, &["--json"]].concat()), "peer");
+        peers.dedup();
+        assert_eq!(peers.first().map(String::as_str), Some("new"), "{list:?}");
+        assert_eq!(peers.last().map(String::as_str), Some("old"), "{list:?}");
+    }
+    assert_eq!(
         names(json(&["resources", "--json"]), "uri"),
         [
             "new/fake://blob/pixel",

@@ -52,14 +52,14 @@ pub(crate) fn failed(failed: &Failure) -> Vec<u8> {
     })
 }
 
-/// What the lists print: their descriptors under canonical names.
-pub(crate) fn list(reply: &Reply) -> Vec<u8> {
+/// What the lists print: their descriptors under canonical names, each with its server, of these.
+pub(crate) fn list(reply: &Reply, names: &[String]) -> Vec<u8> {
     let mut out = Vec::new();
     match reply {
-        Reply::Tools(list) => descriptors(&mut out, "name", list),
-        Reply::Resources(list) => descriptors(&mut out, "uri", list),
-        Reply::ResourceTemplates(list) => descriptors(&mut out, "uriTemplate", list),
-        Reply::Prompts(list) => descriptors(&mut out, "name", list),
+        Reply::Tools(list) => descriptors(&mut out, "name", list, names),
+        Reply::Resources(list) => descriptors(&mut out, "uri", list, names),
+        Reply::ResourceTemplates(list) => descriptors(&mut out, "uriTemplate", list, names),
+        Reply::Prompts(list) => descriptors(&mut out, "name", list, names),
         _ => out.extend_from_slice(b"[]"),
     }
     out
@@ -223,12 +223,12 @@ pub(crate) fn progress(object: &mut ObjectWriter<'_>, update: &Progress) {
 
 fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
     match reply {
-        Reply::Tools(list) => descriptors(object.key("tools"), "name", list),
-        Reply::Resources(list) => descriptors(object.key("resources"), "uri", list),
+        Reply::Tools(list) => descriptors(object.key("tools"), "name", list, &[]),
+        Reply::Resources(list) => descriptors(object.key("resources"), "uri", list, &[]),
         Reply::ResourceTemplates(list) => {
-            descriptors(object.key("resourceTemplates"), "uriTemplate", list);
+            descriptors(object.key("resourceTemplates"), "uriTemplate", list, &[]);
         }
-        Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list),
+        Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list, &[]),
         Reply::Call(result) => call_result(object, result),
         Reply::Stream(stream) => {
             object.string("text", &stream.text);
@@ -284,33 +284,40 @@ fn optional(object: &mut ObjectWriter<'_>, name: &str, value: Option<&Json>) {
     }
 }
 
-/// Descriptors as the servers sent them, but for the member that identifies them.
-fn descriptors<T: Entry>(out: &mut Vec<u8>, key: &str, list: &[Listed<T>]) {
+/// Descriptors as the servers sent them, but for the member that identifies them, and with `peer` where the
+/// servers have names here.
+fn descriptors<T: Entry>(out: &mut Vec<u8>, key: &str, list: &[Listed<T>], names: &[String]) {
     out.push(b'[');
     for (index, listed) in list.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        if listed.name == listed.item.key() {
+        let peer = names.get(listed.peer.index());
+        if peer.is_none() && listed.name == listed.item.key() {
             push_single_line(out, listed.item.raw().as_str());
         } else {
-            renamed(out, key, &listed.name, listed.item.raw());
+            let name = (key, listed.name.as_str());
+            labelled(out, name, peer.map(String::as_str), listed.item.raw());
         }
     }
     out.push(b']');
 }
 
-fn renamed(out: &mut Vec<u8>, key: &str, name: &str, descriptor: &Json) {
+/// A descriptor under another name, and with its server. What the server itself calls its peer makes way.
+fn labelled(out: &mut Vec<u8>, (key, name): (&str, &str), peer: Option<&str>, descriptor: &Json) {
     // A member that stands twice: which of the two is meant is not for us to say.
     let Ok(members) = descriptor.view::<Members<'_>>() else {
         push_single_line(out, descriptor.as_str());
         return;
     };
     let mut object = ObjectWriter::new(out);
+    if let Some(peer) = peer {
+        object.string("peer", peer);
+    }
     for (member, value) in members.iter() {
         if member == key {
             object.string(member, name);
-        } else {
+        } else if member != "peer" || peer.is_none() {
             object.raw(member, value.get());
         }
     }
@@ -405,8 +412,13 @@ mod tests {
     fn only_the_name_of_a_descriptor_changes() {
         let descriptor = Json::parse(r#"{"x":[1.0, 1e2],"name":"a","inputSchema":{"name":1}}"#);
         let mut out = Vec::new();
-        renamed(&mut out, "name", "p/a", &descriptor.unwrap());
+        labelled(&mut out, ("name", "p/a"), None, &descriptor.unwrap());
         let expected = r#"{"x":[1.0, 1e2],"name":"p/a","inputSchema":{"name":1}}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let descriptor = Json::parse(r#"{"name":"a","peer":"other"}"#);
+        let mut out = Vec::new();
+        labelled(&mut out, ("name", "a"), Some("p"), &descriptor.unwrap());
+        let expected = r#"{"peer":"p","name":"a"}"#;
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
@@ -414,7 +426,7 @@ mod tests {
     fn a_descriptor_that_cannot_be_renamed_is_not_lost() {
         let text = r#"{"name":"a","x":1,"x":2}"#;
         let mut out = Vec::new();
-        renamed(&mut out, "name", "p/a", &Json::parse(text).unwrap());
+        labelled(&mut out, ("name", "p/a"), None, &Json::parse(text).unwrap());
         assert_eq!(String::from_utf8(out).unwrap(), text);
     }
 }
