@@ -86,6 +86,39 @@ fn the_configuration_is_wrong() {
     assert_eq!(place.methods("good"), Vec::<String>::new());
 }
 
+/// Nothing to show is no reason to show nothing.
+#[test]
+fn no_server_is_configured() {
+    let place = Place::new("failures_empty", &[]);
+    for (text, what, remedy) in [
+        (
+            "{\"mcpServers\": {}}",
+            "no server is configured",
+            "\"mcpServers\"",
+        ),
+        (
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": true}}}",
+            "every server in .mcp.json is switched off",
+            "remove the \"disabled\": true of a",
+        ),
+    ] {
+        place.write(text);
+        for command in COMMANDS {
+            let (status, program, people) = both_ways(&place, command);
+            let fails = matches!(command[0], "call" | "read" | "prompt");
+            assert_eq!(status, i32::from(fails), "{people}");
+            let first = people.stderr.lines().next().unwrap_or_default();
+            assert!(first.contains(what) && first.contains(remedy), "{people}");
+            match command[0] {
+                "batch" => assert_eq!(program.stdout, ""),
+                _ if fails => assert_eq!(program.json()["error"]["kind"], "unavailable"),
+                "report" | "doctor" => assert_eq!(program.json()["peers"], json!([])),
+                _ => assert_eq!(program.json(), json!([])),
+            }
+        }
+    }
+}
+
 #[test]
 fn the_command_line_is_wrong() {
     let place = Place::new("failures_usage", &[("good", fake(&["--tools=echo"]))]);

@@ -56,17 +56,17 @@ fn end(failure: &Failure, to_program: bool) -> ExitCode {
 fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Demo => demo::run(global),
-        Command::Report => connected(global, |session, _| lists::report(session, global)),
-        Command::Tools => connected(global, |session, names| {
+        Command::Report => listed(global, |session, _| lists::report(session, global)),
+        Command::Tools => listed(global, |session, names| {
             lists::tools(session, global, names)
         }),
-        Command::Resources { templates: false } => connected(global, |session, names| {
+        Command::Resources { templates: false } => listed(global, |session, names| {
             lists::resources(session, global, names)
         }),
-        Command::Resources { templates: true } => connected(global, |session, names| {
+        Command::Resources { templates: true } => listed(global, |session, names| {
             lists::templates(session, global, names)
         }),
-        Command::Prompts => connected(global, |session, names| {
+        Command::Prompts => listed(global, |session, names| {
             lists::prompts(session, global, names)
         }),
         Command::Call(options) => {
@@ -83,9 +83,10 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
                 call::prompt(session, global, name, arguments)
             })
         }
-        Command::Doctor => connected(global, |session, names| doctor::run(session, global, names)),
+        Command::Doctor => listed(global, |session, names| doctor::run(session, global, names)),
         Command::Batch => {
             let config = setup::config(global)?;
+            setup::warn_of_nothing(global, &config);
             batch::run(config, global.driver)
         }
         // `main` has taken it.
@@ -98,7 +99,22 @@ fn connected(
     global: &Global,
     work: impl FnOnce(&dyn Session, &[String]) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    with_config(global, setup::config(global)?, work)
+    let config = setup::config(global)?;
+    if !config.disabled.is_empty() {
+        // Otherwise the error says that none is configured.
+        setup::warn_of_nothing(global, &config);
+    }
+    with_config(global, config, work)
+}
+
+/// The same, for what shows little when there is no server: it says so.
+fn listed(
+    global: &Global,
+    work: impl FnOnce(&dyn Session, &[String]) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let config = setup::config(global)?;
+    setup::warn_of_nothing(global, &config);
+    with_config(global, config, work)
 }
 
 fn with_config(

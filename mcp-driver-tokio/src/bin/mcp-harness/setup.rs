@@ -11,17 +11,14 @@ use mcp_proto::wire::Json;
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::files;
-use crate::output::note;
+use crate::output::{advised, note};
 
 /// The file in the current directory.
 const PROJECT_FILE: &str = ".mcp.json";
 
 /// Reads the configuration, says what is odd in it, and leaves the peers that are wanted.
 pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
-    let path = match &global.config {
-        Some(path) => path.clone(),
-        None => default_path()?,
-    };
+    let path = path(global)?;
     let source = path.display().to_string();
     let text = files::read(&path).map_err(|error| {
         Failure::config(
@@ -54,6 +51,34 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
         restrict(&mut config, name)?;
     }
     Ok(config)
+}
+
+/// Says that no server is configured, if none is.
+pub(crate) fn warn_of_nothing(global: &Global, config: &Config) {
+    if !config.peers.is_empty() {
+        return;
+    }
+    let file = path(global).unwrap_or_default().display().to_string();
+    let (what, remedy) = match config.disabled.as_slice() {
+        [] => (
+            format!("no server is configured in {file}"),
+            "add one to its \"mcpServers\": {\"NAME\": {\"command\": \"PROGRAM\", \"args\": []}}"
+                .into(),
+        ),
+        disabled => (
+            format!("every server in {file} is switched off"),
+            format!("remove the \"disabled\": true of {}", disabled.join(" or ")),
+        ),
+    };
+    note("warning", &advised(&what, &remedy));
+}
+
+/// The file that is read.
+fn path(global: &Global) -> Result<PathBuf, Failure> {
+    match &global.config {
+        Some(path) => Ok(path.clone()),
+        None => default_path(),
+    }
 }
 
 /// A JSON object from an argument: the text itself, `@FILE`, or `-` for standard input.
