@@ -207,6 +207,43 @@ fn one_of_two_servers_is_down() {
     }
 }
 
+/// What is asked for is called what it is, and nobody is mentioned whom it does not concern.
+#[test]
+fn errors_about_names_keep_to_the_name() {
+    let servers = [
+        ("dead", dead()),
+        ("ok", fake(&["--tools=echo"])),
+        ("two", fake(&["--tools=echo"])),
+    ];
+    let place = Place::new("failures_named", &servers);
+    let mut shown = String::new();
+    for command in [
+        ["call", "echo"],
+        ["call", "nosuch/foo"],
+        ["call", "okk/foo"],
+        ["call", "ok/nope"],
+        ["read", "fake://text/readme"],
+        ["read", "nosuch/x:y"],
+        ["read", "ok/x:y"],
+        ["prompt", "greeting"],
+        ["prompt", "greting"],
+        ["prompt", "nosuch/x"],
+        ["prompt", "ok/nope"],
+    ] {
+        let done = place.run_both(&command);
+        assert_eq!(done.status, 1, "{done}");
+        // A bare name may be one of those that the dead one has.
+        let may_have = !command[1].contains('/') && done.stderr.contains("did you mean");
+        assert_eq!(done.stderr.contains("dead: "), may_have, "{done}");
+        shown.push_str(&format!(
+            "{}\n    {}",
+            command.join(" "),
+            stable(&done.stderr)
+        ));
+    }
+    insta::assert_snapshot!("names", shown);
+}
+
 /// What cannot help is not advised: HTTP is not there yet.
 #[test]
 fn a_server_over_http_is_told_to_be_unsupported() {

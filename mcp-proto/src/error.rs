@@ -247,6 +247,16 @@ pub enum Cause {
         /// The names that are unique, sorted.
         canonical: Vec<String>,
     },
+    /// More than one peer lists a resource or prompt of this name; a kind of "ambiguous tool".
+    #[error("the {what} {name:?} is ambiguous: {}", Listed(.canonical))]
+    Ambiguous {
+        /// What was asked for.
+        what: Listable,
+        /// The URI or name that was asked for.
+        name: String,
+        /// Those that are unique, sorted.
+        canonical: Vec<String>,
+    },
     /// Operations cannot be taken: the client is closed, or the machine has no room for it.
     #[error("not available: {reason}")]
     Unavailable {
@@ -404,7 +414,7 @@ impl Error {
             Cause::CapabilityMissing { .. } | Cause::Quarantined { .. } => {
                 ErrorKind::CapabilityMissing
             }
-            Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
+            Cause::Ambiguous { .. } | Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
             Cause::Unavailable { .. } | Cause::NoPeer(_) | Cause::Unsupported { .. } => {
                 ErrorKind::Unavailable
             }

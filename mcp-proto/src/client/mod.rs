@@ -411,7 +411,7 @@ impl Client {
         self.by_name.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             let message = alloc::format!(
-                "no peer is named {name:?}; configured: {}",
+                "no server is named {name:?}; configured: {}",
                 known.join(", ")
             );
             Error::general(Cause::Usage(message))

@@ -207,7 +207,7 @@ impl<'t> Parser<'t, '_> {
     /// Warns that a setting does nothing.
     pub(super) fn no_effect(&mut self, member: Option<Member<'t>>, transport: &str) {
         if let Some(member) = member {
-            let message = format!("has no effect on a peer that is reached over {transport}");
+            let message = format!("has no effect on a server that is reached over {transport}");
             self.reader.warn(&member, message);
         }
     }

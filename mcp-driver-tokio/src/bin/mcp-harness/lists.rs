@@ -138,6 +138,6 @@ fn table<T: Entry>(
         let first = description.trim().lines().next().unwrap_or_default();
         [listed.name.clone(), peer, first.to_owned()]
     };
-    let headings = [heading, "PEER", "DESCRIPTION"];
+    let headings = [heading, "SERVER", "DESCRIPTION"];
     output::table(headings, list.iter().map(row).collect())
 }
