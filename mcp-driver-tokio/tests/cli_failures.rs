@@ -129,6 +129,21 @@ fn the_command_line_is_wrong() {
         assert_one_line(&people);
         assert_eq!(error(&program)["kind"], "usage", "{program}");
     }
+    // What would be ignored is refused, wherever it stands.
+    for command in [
+        &["fake-server", "--json"][..],
+        &["--peer", "x", "fake-server"],
+        &["fake-server", "--driver", "tokio"],
+        &["demo", "--config", "x"],
+        &["--peer", "x", "demo"],
+    ] {
+        let done = place.run(command);
+        assert_eq!(done.status, 2, "{done}");
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(said.contains("means nothing to"), "{done}");
+    }
+    let help = place.run(&["batch", "--help"]).stdout;
+    assert!(help.contains("--json"), "{help}");
     let nothing = place.run(&["--json"]);
     assert_eq!(
         (nothing.status, &error(&nothing)["kind"]),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use mcp_proto::wire::Json;
 
 use crate::exit::Failure;
@@ -166,12 +167,15 @@ Answers:
   {"id":5,"event":"notification","peer":"web","method":"notifications/…"}
 
 A line that is no operation is answered with "line", its number, and an error of the kind
-"usage"; the exit status is then 2, and otherwise 0, whatever the outcomes are. With --json an
-error of the configuration is one line of JSON on standard output, too."#;
+"usage"; the exit status is then 2, and otherwise 0, whatever the outcomes are. Fields that an
+operation does not have are ignored."#;
 
-/// Global options that mean nothing to a command, and are not shown with it.
-const IRRELEVANT: [(&str, &[&str]); 3] = [
-    ("batch", &["json"]),
+/// What --json means to `batch`, whose lines are JSON without it.
+const BATCH_JSON: &str =
+    "Print what keeps the batch from beginning (the configuration, say) as a line of JSON, too";
+
+/// Global options that mean nothing to a command: they are not shown with it, and refused.
+const IRRELEVANT: [(&str, &[&str]); 2] = [
     ("demo", &["config", "peer"]),
     (
         "fake-server",
@@ -184,28 +188,55 @@ fn command() -> clap::Command {
     let examples = CALL.replace("mcp-harness", program::short_name());
     command = command.mut_subcommand("call", |command| command.after_help(examples));
     let globals: Vec<clap::Arg> = command.get_arguments().cloned().collect();
+    let with = |ids: &[&str], change: fn(clap::Arg) -> clap::Arg| -> Vec<clap::Arg> {
+        let globals = globals.iter();
+        globals
+            .filter(|arg| ids.contains(&arg.get_id().as_str()))
+            .map(|arg| change(arg.clone()))
+            .collect()
+    };
     for (name, hidden) in IRRELEVANT {
-        let hidden = globals
-            .iter()
-            .filter(|arg| hidden.contains(&arg.get_id().as_str()));
-        let hidden: Vec<clap::Arg> = hidden.map(|arg| arg.clone().hide(true)).collect();
+        let hidden = with(hidden, |arg| arg.hide(true));
         command = command.mut_subcommand(name, |command| command.args(hidden));
     }
-    command
+    let json = with(&["json"], |arg| arg.help(BATCH_JSON));
+    command.mut_subcommand("batch", |command| command.args(json))
+}
+
+/// An option that was given and would be ignored.
+fn check_relevant(matches: &ArgMatches) -> Result<(), Failure> {
+    let Some((command, given)) = matches.subcommand() else {
+        return Ok(());
+    };
+    let irrelevant = IRRELEVANT.iter().filter(|(name, _)| *name == command);
+    let mut ids = irrelevant.flat_map(|(_, ids)| *ids);
+    match ids.find(|id| given.value_source(id) == Some(ValueSource::CommandLine)) {
+        Some(id) => Err(Failure::usage(
+            format!("--{id} means nothing to {command}"),
+            "Leave it out.",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The command line. Whoever asks for help or for the version is shown it, and nothing else happens.
 pub(crate) fn parse() -> Result<Cli, Failure> {
     let parsed = command().try_get_matches();
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| match error.kind() {
+    let parsed = parsed.and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, matches))
+    });
+    let parsed = parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !asks_for_json() => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             Failure::usage("no command was given", "See `mcp-harness --help`.")
         }
         _ => wrong(&error.render().to_string()),
-    })
+    });
+    let (cli, matches) = parsed?;
+    check_relevant(&matches)?;
+    Ok(cli)
 }
 
 /// Whether one JSON document is wanted, though the command line is wrong.
