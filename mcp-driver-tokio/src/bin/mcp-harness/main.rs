@@ -83,7 +83,14 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
                 call::prompt(session, global, name, arguments)
             })
         }
-        Command::Doctor => listed(global, |session, names| doctor::run(session, global, names)),
+        Command::Doctor => {
+            let config = setup::config(global)?;
+            setup::warn_of_nothing(global, &config);
+            let programs = doctor::programs(&config);
+            with_config(global, config, |session, names| {
+                doctor::run(session, global, names, &programs)
+            })
+        }
         Command::Batch => {
             let config = setup::config(global)?;
             setup::warn_of_nothing(global, &config);
