@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use cli_support::{PROGRAM, Place, fake};
+use cli_support::{PROGRAM, Place, fake, scripted, stable};
 use serde_json::{Value, json};
 
 fn place(name: &str) -> Place {
@@ -160,4 +160,98 @@ fn only_a_regular_file_is_gone_on_with() {
         assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{done}");
         assert!(done.stderr.contains("longer than 67108864 bytes"), "{done}");
     }
+}
+
+/// What is advised is an answer, and goes on where the call was kept.
+#[test]
+fn the_advice_can_be_followed() {
+    let place = place("advised");
+    let answer = |advice: &str| {
+        let start = advice.find("name={").unwrap();
+        let end = advice[start..].find('\'').unwrap() + start;
+        advice[start..end].replace('…', "Ada")
+    };
+    let asked = place.run_both(&["call", "ask"]);
+    let input = answer(&asked.stderr);
+    let done = place.run_both(&["call", "ask", "--input", &input]);
+    assert_eq!(
+        (done.status, done.stdout.as_str()),
+        (0, "Hello, Ada\n"),
+        "{done}"
+    );
+
+    let kept = place.run_both(&["call", "ask", "--save-continuation", "it's.json"]);
+    let command = "`mcp-harness call --resume 'it'\\''s.json' --input 'name=";
+    assert!(stable(&kept.stderr).contains(command), "{kept}");
+    let resume = ["call", "--resume", "it's.json"];
+    for (input, words) in [
+        (None, "the server asks for name; give --input 'name="),
+        (
+            Some("name={}"),
+            "action must be accept, decline or cancel; give --input 'name=",
+        ),
+    ] {
+        let input = input.map(|input| ["--input", input]);
+        let done = place.run_both(&[&resume[..], input.as_ref().map_or(&[], |i| &i[..])].concat());
+        assert_eq!(done.status, 2, "{done}");
+        assert!(done.stderr.contains(words), "{done}");
+    }
+    let done = place.run_both(&[&resume[..], &["--input", &input]].concat());
+    assert_eq!(
+        (done.status, done.stdout.as_str()),
+        (0, "Hello, Ada\n"),
+        "{done}"
+    );
+}
+
+/// An answer that nobody asked for is probably one under a wrong key.
+#[test]
+fn an_answer_that_nobody_asked_for_is_named() {
+    let place = place("unasked");
+    let echo = ["call", "echo", r#"{"text":"x"}"#];
+    let ada = r#"name={"action":"accept","content":{"name":"Ada"}}"#;
+    let unused = |rest: &str| format!("warning: --input {rest}");
+    for (args, status, warnings) in [
+        (
+            &["call", "ask", "--input", "nome={}"][..],
+            4,
+            vec![unused("nome was not used: the server asked for \"name\"")],
+        ),
+        (
+            &["call", "ask", "--input", "other={}", "--input", ada],
+            0,
+            vec![unused("other was not used: the server asked for name")],
+        ),
+        (
+            &[&echo[..], &["--input", "k={}", "--input", "k={}"]].concat(),
+            0,
+            vec![unused("k was not used: the server asked for nothing")],
+        ),
+        (&["call", "nowhere", "--input", "k={}"], 1, vec![]),
+        (&["call", "ask", "--input", ada], 0, vec![]),
+    ] {
+        for json in [false, true] {
+            let args = [args, if json { &["--json"] } else { &[] }].concat();
+            let done = place.run_both(&args);
+            assert_eq!(done.status, status, "{done}");
+            let said: Vec<&str> = done
+                .stderr
+                .lines()
+                .filter(|line| line.starts_with("warning"))
+                .collect();
+            assert_eq!(said, warnings, "{done}");
+        }
+    }
+}
+
+/// Where no answer can be given, none is asked for.
+#[test]
+fn reading_takes_no_answers() {
+    let asks = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"roots/list"}}}}"#;
+    let script = json!({"steps": [{"on_each": "resources/read", "emit": asks}]});
+    let place = Place::new("asked_read", &[("s", scripted(&script))]);
+    let done = place.run_both(&["read", "s/x:y"]);
+    assert_eq!(done.status, 4, "{done}");
+    assert!(!done.stderr.contains("Repeat"), "{done}");
+    assert!(done.stderr.contains("Only `call` takes answers"), "{done}");
 }

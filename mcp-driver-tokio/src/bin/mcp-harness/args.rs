@@ -124,7 +124,7 @@ pub(crate) struct Call {
     /// Show progress on standard error
     #[arg(long)]
     pub(crate) progress: bool,
-    /// Answer an input request of this key; may be repeated
+    /// Answer what the server asks for under this key, as {"action":"accept","content":{…}}; may be repeated
     #[arg(long, value_name = "KEY=JSON", value_parser = input)]
     pub(crate) input: Vec<(String, Json)>,
     /// If the server asks for input that is not given, keep the call in this file
@@ -280,9 +280,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn input(text: &str) -> Result<(String, Json), String> {
-    let (key, json) = text
-        .split_once('=')
-        .ok_or("expected KEY=JSON, such as name='{\"action\":\"accept\"}'")?;
+    let (key, json) = text.split_once('=').ok_or(
+        "expected KEY=JSON, such as name='{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}'",
+    )?;
     let json = Json::parse(json).map_err(|error| error.to_string())?;
     if !json.as_str().starts_with('{') {
         return Err("the answer must be a JSON object".to_owned());

@@ -4,7 +4,6 @@ use std::io;
 use std::path::Path;
 
 use mcp_proto::continuation::Continuation;
-use mcp_proto::types::{InputRequired, InputResponse, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{Ended, Operation, Outcome, Reply, Request};
 
@@ -12,6 +11,7 @@ use crate::args::{Call, Global};
 use crate::exit::{Exit, Failure};
 use crate::files::{self, Draft};
 use crate::output::{self, Bar, Reader, json};
+use crate::questions::{self, Answers};
 use crate::session::{self, Deadlines, Session};
 
 /// A call before anything is started for it.
@@ -21,6 +21,7 @@ pub(crate) struct Prepared {
     tool: String,
     /// Where it is kept if it needs input.
     draft: Option<Draft>,
+    answers: Answers,
 }
 
 /// Calls a tool, and goes on with it as long as all that the server asks for is given.
@@ -30,43 +31,29 @@ pub(crate) fn tool(
     options: &Call,
     call: Prepared,
 ) -> Result<Exit, Failure> {
-    let ended = rounds(session, options, call.operation);
-    let unsaved = match (&ended.outcome, call.draft) {
-        (Outcome::InputRequired(pending), Some(draft)) => {
-            let kept = draft.keep(&pending.continuation.to_json());
-            kept.err().map(|error| {
-                let file = options.save_continuation.as_deref();
-                Failure::system(unwritable(file.unwrap_or(Path::new("")), &error), WRITABLE)
-            })
-        }
-        _ => None,
-    };
-    let asked = ("tool", call.tool.as_str());
-    let exit = finish(
-        &ended,
-        asked,
-        global,
-        unsaved.as_ref(),
-        |reply| match reply {
-            Reply::Call(result) => {
-                if result.is_error {
-                    let text = output::text(result, Reader::of(&io::stderr()));
-                    output::say(text.trim_end());
-                    return Exit::CallFailed;
-                }
-                output::print(&output::text(result, Reader::of(&io::stdout())));
-                match &result.schema_mismatch {
-                    Some(fault) => {
-                        output::note("error", &format!("the tool ran, but its {fault}"));
-                        Exit::CallFailed
-                    }
-                    None => Exit::Good,
-                }
+    let mut answers = call.answers;
+    let ended = rounds(session, options, call.operation, &mut answers);
+    answers.warn_of_unused(&ended);
+    let (kept, unkept) = match (&ended.outcome, call.draft, &options.save_continuation) {
+        (Outcome::InputRequired(pending), Some(draft), Some(file)) => {
+            match draft.keep(&pending.continuation.to_json()) {
+                Ok(()) => (Some(file.as_path()), None),
+                Err(error) => (
+                    None,
+                    Some(Failure::system(unwritable(file, &error), WRITABLE)),
+                ),
             }
-            _ => Exit::Good,
-        },
-    )?;
-    match unsaved {
+        }
+        _ => (None, None),
+    };
+    let show = Show {
+        global,
+        asked: ("tool", &call.tool),
+        kept,
+        beside: unkept.as_ref(),
+    };
+    let exit = finish(&ended, &show, show_result)?;
+    match unkept {
         // It stands in the document.
         Some(failure) if global.json => Ok(failure.exit),
         Some(failure) => Err(failure),
@@ -74,10 +61,29 @@ pub(crate) fn tool(
     }
 }
 
+fn show_result(reply: &Reply) -> Exit {
+    let Reply::Call(result) = reply else {
+        return Exit::Good;
+    };
+    if result.is_error {
+        let text = output::text(result, Reader::of(&io::stderr()));
+        output::say(text.trim_end());
+        return Exit::CallFailed;
+    }
+    output::print(&output::text(result, Reader::of(&io::stdout())));
+    match &result.schema_mismatch {
+        Some(fault) => {
+            output::note("error", &format!("the tool ran, but its {fault}"));
+            Exit::CallFailed
+        }
+        None => Exit::Good,
+    }
+}
+
 pub(crate) fn read(session: &dyn Session, global: &Global, uri: String) -> Result<Exit, Failure> {
     let request = Request::ReadResource { uri: uri.clone() };
     let ended = session::run(session, Operation::new(request));
-    finish(&ended, ("uri", &uri), global, None, |reply| {
+    finish(&ended, &Show::of(global, ("uri", &uri)), |reply| {
         if let Reply::Read(result) = reply {
             output::print(&output::contents(result, Reader::of(&io::stdout())));
         }
@@ -96,7 +102,7 @@ pub(crate) fn prompt(
         arguments,
     };
     let ended = session::run(session, Operation::new(request));
-    finish(&ended, ("name", &name), global, None, |reply| {
+    finish(&ended, &Show::of(global, ("name", &name)), |reply| {
         if let Reply::Prompt(result) = reply {
             output::print(&output::prompt(result, Reader::of(&io::stdout())));
         }
@@ -104,34 +110,55 @@ pub(crate) fn prompt(
     })
 }
 
-/// Shows an outcome: to programs as one document, to people by `complete` where it is an answer. `asked` is
-/// what the operation was about, and `beside` what went wrong beside it.
+/// How an outcome is shown.
+struct Show<'a> {
+    global: &'a Global,
+    /// What the operation was about: a member of the document, and its value.
+    asked: (&'static str, &'a str),
+    /// The file that the call was kept in.
+    kept: Option<&'a Path>,
+    /// What went wrong beside it.
+    beside: Option<&'a Failure>,
+}
+
+impl<'a> Show<'a> {
+    const fn of(global: &'a Global, asked: (&'static str, &'a str)) -> Self {
+        Self {
+            global,
+            asked,
+            kept: None,
+            beside: None,
+        }
+    }
+}
+
+/// Shows an outcome: to programs as one document, to people by `complete` where it is an answer.
 fn finish(
     ended: &Ended,
-    asked: (&'static str, &str),
-    global: &Global,
-    beside: Option<&Failure>,
+    show: &Show<'_>,
     complete: impl FnOnce(&Reply) -> Exit,
 ) -> Result<Exit, Failure> {
     if let Outcome::Failed(error) = &ended.outcome {
         return Err(Failure {
-            about: json::who(ended, asked),
+            about: json::who(ended, show.asked),
             ..error.clone().into()
         });
     }
-    if global.json {
-        output::print_json(json::operation(ended, asked, beside));
+    let to_program = show.global.json;
+    if to_program {
+        output::print_json(json::operation(ended, show.asked, show.beside));
     }
     Ok(match &ended.outcome {
         Outcome::Complete(Reply::Call(result))
-            if global.json && (result.is_error || result.schema_mismatch.is_some()) =>
+            if to_program && (result.is_error || result.schema_mismatch.is_some()) =>
         {
             Exit::CallFailed
         }
-        Outcome::Complete(reply) if !global.json => complete(reply),
+        Outcome::Complete(reply) if !to_program => complete(reply),
         Outcome::InputRequired(pending) => {
-            if !global.json {
-                ask(ended.peer.as_deref(), &pending.input);
+            if !to_program {
+                let is_call = show.asked.0 == "tool";
+                questions::ask(ended.peer.as_deref(), &pending.input, is_call, show.kept);
             }
             Exit::InputNeeded
         }
@@ -139,68 +166,40 @@ fn finish(
     })
 }
 
-/// Shows what the server wants to know, and how to say it.
-fn ask(peer: Option<&str>, input: &InputRequired) {
-    let peer = peer.map_or_else(String::new, |peer| format!("{peer}: "));
-    for request in &input.requests {
-        let prompt = request.prompt();
-        output::note("input", &format!("{peer}{}: {prompt}", request.key));
-    }
-    let keys: Vec<&str> = input
-        .requests
-        .iter()
-        .map(|request| request.key.as_str())
-        .collect();
-    let message = match keys.as_slice() {
-        [] => "The server wants to be asked again later: repeat the call.".to_owned(),
-        [key, ..] => format!(
-            "Answer {} with one --input each, such as \
-             --input {key}='{{\"action\":\"accept\",\"content\":{{}}}}'.",
-            keys.join(", ")
-        ),
-    };
-    output::note("help", &message);
-}
-
 /// The call, and what follows while all that the server asks for is given. The client counts the rounds.
-fn rounds(session: &dyn Session, options: &Call, mut operation: Operation) -> Ended {
+fn rounds(
+    session: &dyn Session,
+    options: &Call,
+    mut operation: Operation,
+    answers: &mut Answers,
+) -> Ended {
     let bar = options.progress.then(Bar::new);
-    operation.options.total_timeout = options.timeout;
     operation.options.progress = options.progress;
-    operation.options.validate_output = options.validate;
     loop {
+        operation.options.total_timeout = options.timeout;
+        operation.options.validate_output = options.validate;
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
         // A call has one part, so that its timeout is the limit.
         let none = Deadlines::default();
         session::advise(&mut ended, options.timeout, &none, "--timeout");
+        answers.advise(&mut ended);
         let Outcome::InputRequired(pending) = &ended.outcome else {
             return ended;
         };
-        let Some(answers) = answers(&pending.input, &options.input) else {
+        let Some(given) = answers.to(&pending.input) else {
             return ended;
         };
-        operation = Operation::resume(pending.continuation.clone(), answers);
-        operation.options.total_timeout = options.timeout;
-        operation.options.validate_output = options.validate;
+        operation = Operation::resume(pending.continuation.clone(), given);
     }
-}
-
-/// The answers to all that is asked for; `None` when one is not given.
-fn answers(input: &InputRequired, given: &[(String, Json)]) -> Option<InputResponses> {
-    let mut answers = InputResponses::new();
-    for request in &input.requests {
-        let (_, json) = given.iter().rfind(|(key, _)| *key == request.key)?;
-        answers = answers.with(&*request.key, InputResponse::raw(json.clone()));
-    }
-    Some(answers)
 }
 
 /// What is called: a tool, or the request that was kept in a file, with the answers that are given. Whether it
 /// can be kept is found out before it is made, not when there is something to lose.
 pub(crate) fn prepare(options: &Call, arguments: Option<Json>) -> Result<Prepared, Failure> {
-    let (operation, tool) = operation(options, arguments)?;
+    let mut answers = Answers::new(&options.input);
+    let (operation, tool) = operation(options, arguments, &mut answers)?;
     let draft = match &options.save_continuation {
         Some(file) => Some(
             Draft::of(file).map_err(|error| Failure::usage(unwritable(file, &error), WRITABLE))?,
@@ -211,11 +210,16 @@ pub(crate) fn prepare(options: &Call, arguments: Option<Json>) -> Result<Prepare
         operation,
         tool,
         draft,
+        answers,
     })
 }
 
 /// The operation, and the tool that it is about.
-fn operation(options: &Call, arguments: Option<Json>) -> Result<(Operation, String), Failure> {
+fn operation(
+    options: &Call,
+    arguments: Option<Json>,
+    answers: &mut Answers,
+) -> Result<(Operation, String), Failure> {
     let Some(file) = &options.resume else {
         let tool = options.tool.clone().unwrap_or_default();
         let mut operation = Operation::call(tool.clone(), arguments);
@@ -228,17 +232,19 @@ fn operation(options: &Call, arguments: Option<Json>) -> Result<(Operation, Stri
     };
     let text = files::read_regular(file).map_err(|error| unusable(&error))?;
     let continuation = Continuation::from_json(&text).map_err(|error| unusable(&error))?;
-    let Some(answers) = answers(continuation.input(), &options.input) else {
-        let asked = continuation.input().requests.iter();
+    let input = continuation.input();
+    let Some(given) = answers.to(input) else {
+        let asked = input.requests.iter();
         let keys: Vec<&str> = asked.map(|request| request.key.as_str()).collect();
         let message = format!("the server asks for {}", keys.join(", "));
-        return Err(Failure::usage(message, "Give one --input KEY=JSON each."));
+        let remedy = format!("Give{}.", questions::samples(input));
+        return Err(Failure::usage(message, remedy));
     };
     let tool = match continuation.request().request() {
         Some(Request::CallTool(call)) => call.tool,
         _ => String::new(),
     };
-    Ok((Operation::resume(continuation, answers), tool))
+    Ok((Operation::resume(continuation, given), tool))
 }
 
 const WRITABLE: &str = "Give --save-continuation a file that can be written.";

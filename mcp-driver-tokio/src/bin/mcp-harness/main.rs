@@ -15,6 +15,7 @@ mod interrupt;
 mod lists;
 mod output;
 mod program;
+mod questions;
 mod session;
 mod setup;
 
