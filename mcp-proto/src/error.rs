@@ -478,11 +478,16 @@ impl Error {
     }
 }
 
+/// `{}`: what went wrong, and with whom. `{:#}`: and what to do about it.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.peer {
-            Some(peer) => write!(f, "{peer}: {}", self.cause),
-            None => self.cause.fmt(f),
+        if let Some(peer) = &self.peer {
+            write!(f, "{peer}: ")?;
+        }
+        write!(f, "{}", self.cause)?;
+        match f.alternate() {
+            true => write!(f, "; to do: {}", self.remedy()),
+            false => Ok(()),
         }
     }
 }

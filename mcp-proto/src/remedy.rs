@@ -136,6 +136,7 @@ mod tests {
             let error = Error::new("git", cause);
             let remedy = error.remedy();
             assert!(remedy.ends_with('.') && !remedy.contains("  "), "{remedy}");
+            assert_eq!(format!("{error:#}"), format!("{error}; to do: {remedy}"));
             let _ = writeln!(text, "{}: {error}\n    {remedy}", error.kind());
         }
         insta::assert_snapshot!(text);
