@@ -248,6 +248,11 @@ fn a_call_goes_on_in_another_process() {
     let other = place.run_both(&[&resume[..], &["--config", "other.json", "--json"]].concat());
     assert_eq!(other.status, 2, "{other}");
     assert_eq!(other.json()["tool"], "ask", "{other}");
+    let remedy = other.json()["error"]["remedy"].clone();
+    assert!(
+        remedy.as_str().unwrap().ends_with("or make it anew."),
+        "{other}"
+    );
 }
 
 /// A result that cannot be written is no success; a reader that has gone away is none of our business.

@@ -129,6 +129,21 @@ fn the_command_line_is_wrong() {
         assert_one_line(&people);
         assert_eq!(error(&program)["kind"], "usage", "{program}");
     }
+    for (command, words) in [
+        (&["call", ""][..], "TOOL"),
+        (&["read", ""], "URI"),
+        (&["prompt", ""], "NAME"),
+        (&["tools", "--peer", ""], "NAME"),
+        (
+            &["prompt", "x", r#"{"a":"1","b":2}"#],
+            "\"b\" is not a string",
+        ),
+    ] {
+        let (status, program, people) = both_ways(&place, command);
+        assert_eq!(status, 2, "{people}");
+        assert!(people.stderr.contains(words), "{people}");
+        assert_eq!(error(&program)["kind"], "usage", "{program}");
+    }
     // What would be ignored is refused, wherever it stands.
     for command in [
         &["fake-server", "--json"][..],

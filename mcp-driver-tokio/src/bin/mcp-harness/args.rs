@@ -4,6 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -41,7 +42,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Start this server only
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) peer: Option<String>,
     /// The driver that moves the bytes; results are the same
     #[arg(long, global = true, value_enum, default_value_t = Driver::Tokio)]
@@ -81,11 +82,13 @@ pub(crate) enum Command {
     /// Read a resource
     Read {
         /// The URI, as `resources` lists it; NAME/URI asks that server, whatever it lists
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         uri: String,
     },
     /// Get a prompt
     Prompt {
         /// The name, as `prompts` lists it; NAME/PROMPT asks that server
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// Its arguments: a JSON object of strings, `@FILE`, or `-` for standard input
         #[arg(value_name = "JSON")]
@@ -107,7 +110,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Call {
     /// The tool, as `tools` lists it
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present = "resume", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tool: Option<String>,
     /// Its arguments: a JSON object, `@FILE`, or `-` for standard input
     #[arg(value_name = "JSON")]
@@ -270,6 +273,9 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: u64 = digits.parse().map_err(|_| {
         "expected a whole number of milliseconds, or one with ms, s or m".to_owned()
     })?;
+    if number == 0 {
+        return Err("expected more than nothing".to_owned());
+    }
     match unit {
         "" | "ms" => Some(Duration::from_millis(number)),
         "s" => Some(Duration::from_secs(number)),
@@ -304,7 +310,16 @@ mod tests {
         for (text, millis) in [("250", 250), ("250ms", 250), ("3s", 3_000), ("2m", 120_000)] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1", "1.5s", "3h", "18446744073709551615m"] {
+        for text in [
+            "",
+            "s",
+            "0",
+            "0s",
+            "-1",
+            "1.5s",
+            "3h",
+            "18446744073709551615m",
+        ] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

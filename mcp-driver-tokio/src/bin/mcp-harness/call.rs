@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mcp_proto::continuation::Continuation;
 use mcp_proto::wire::Json;
-use mcp_proto::{Ended, Operation, Outcome, Reply, Request};
+use mcp_proto::{Ended, ErrorKind, Operation, Outcome, Reply, Request};
 
 use crate::args::{Call, Global};
 use crate::exit::{Exit, Failure};
@@ -185,6 +185,9 @@ fn rounds(
         let none = Deadlines::default();
         session::advise(&mut ended, options.timeout, &none, "--timeout");
         answers.advise(&mut ended);
+        if options.resume.is_some() {
+            advise_resumed(&mut ended);
+        }
         let Outcome::InputRequired(pending) = &ended.outcome else {
             return ended;
         };
@@ -192,6 +195,17 @@ fn rounds(
             return ended;
         };
         operation = Operation::resume(pending.continuation.clone(), given);
+    }
+}
+
+/// What to do about a call that its server or configuration does not know any more.
+fn advise_resumed(ended: &mut Ended) {
+    if let Outcome::Failed(error) = &mut ended.outcome
+        && error.kind() == ErrorKind::Usage
+        && error.advice.is_none()
+    {
+        let advice = "go on with the configuration that the call was made with, or make it anew";
+        *error = error.clone().advise(advice);
     }
 }
 

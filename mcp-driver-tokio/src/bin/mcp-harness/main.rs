@@ -79,7 +79,7 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         }
         Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),
         Command::Prompt { name, arguments } => {
-            let arguments = setup::object(arguments.as_deref())?;
+            let arguments = setup::texts(arguments.as_deref())?;
             connected(global, |session, _| {
                 call::prompt(session, global, name, arguments)
             })

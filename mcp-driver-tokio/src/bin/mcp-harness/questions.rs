@@ -22,7 +22,7 @@ const TEXT: &str = "…";
 pub(crate) struct Answers {
     given: Vec<(String, Json)>,
     asked: BTreeSet<String>,
-    /// What answers to the last question look like.
+    /// What answers to the last question look like, if one of those that are given does not fit.
     samples: Option<String>,
 }
 
@@ -39,16 +39,21 @@ impl Answers {
     pub(crate) fn to(&mut self, input: &InputRequired) -> Option<InputResponses> {
         let keys = input.requests.iter().map(|request| request.key.clone());
         self.asked.extend(keys);
-        self.samples = Some(samples(input));
+        self.samples = None;
         let mut answers = InputResponses::new();
         for request in &input.requests {
             let (_, json) = self.given.iter().rfind(|(key, _)| *key == request.key)?;
-            answers = answers.with(&*request.key, InputResponse::raw(json.clone()));
+            let answer = InputResponse::raw(json.clone());
+            if answer.check(request).is_err() {
+                // The client refuses it, but does not know where it comes from.
+                self.samples = Some(samples(input));
+            }
+            answers = answers.with(&*request.key, answer);
         }
         Some(answers)
     }
 
-    /// What to do about an answer that does not fit: whatever was asked about, was sent before.
+    /// What to do about an answer that does not fit.
     pub(crate) fn advise(&self, ended: &mut Ended) {
         if let (Outcome::Failed(error), Some(samples)) = (&mut ended.outcome, &self.samples)
             && error.kind() == ErrorKind::Usage

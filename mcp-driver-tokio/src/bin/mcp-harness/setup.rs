@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mcp_proto::Config;
 use mcp_proto::nearest::nearest;
-use mcp_proto::wire::Json;
+use mcp_proto::wire::{Json, Members};
 
 use crate::args::Global;
 use crate::exit::Failure;
@@ -108,6 +108,26 @@ pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
         return Err(wrong("expected a JSON object".to_owned()));
     }
     Ok(Some(json))
+}
+
+/// The same, of strings only, as prompts take them.
+// spec: 2026-07-28 schema, GetPromptRequestParams
+pub(crate) fn texts(argument: Option<&str>) -> Result<Option<Json>, Failure> {
+    let Some(json) = object(argument)? else {
+        return Ok(None);
+    };
+    let members = json.view::<Members<'_>>().ok();
+    let wrong = members.as_ref().and_then(|members| {
+        let mut members = members.iter();
+        members.find(|(_, value)| !value.get().starts_with('"'))
+    });
+    match wrong {
+        Some((name, _)) => Err(Failure::usage(
+            format!("the argument {name:?} is not a string"),
+            "Give a prompt strings only, such as '{\"count\": \"2\"}'.",
+        )),
+        None => Ok(Some(json)),
+    }
 }
 
 /// The project's file if there is one, else the user's own.
