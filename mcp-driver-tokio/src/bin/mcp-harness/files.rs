@@ -58,7 +58,7 @@ impl Draft {
                 found
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let directory = target.parent().unwrap_or(Path::new(""));
+                let directory = target.parent().unwrap_or_else(|| Path::new(""));
                 directory.join(target.file_name().ok_or_else(not_regular)?)
             }
             Err(error) => return Err(error),
