@@ -52,7 +52,7 @@ fn lists() {
     );
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["a", "b"]));
     assert_eq!(
-        names(tools.clone(), "peer"),
+        names(tools, "peer"),
         ["new", "new", "new", "old", "new", "new", "old", "new"],
     );
     for list in [
