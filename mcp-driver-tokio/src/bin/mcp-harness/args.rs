@@ -175,7 +175,7 @@ operation does not have are ignored."#;
 
 /// What --json means to `batch`, whose lines are JSON without it.
 const BATCH_JSON: &str =
-    "Print what keeps the batch from beginning (the configuration, say) as a line of JSON, too";
+    "Print an error that keeps it from starting as a line of JSON, too; the other lines always are";
 
 /// Global options that mean nothing to a command: they are not shown with it, and refused.
 const IRRELEVANT: [(&str, &[&str]); 2] = [
