@@ -350,6 +350,13 @@ fn an_interrupted_command_prints_its_document() {
             let error = failed(&done, "cancelled");
             assert_eq!(error["kind"], "cancelled", "{done}");
             assert_eq!(error["message"], "interrupted by a signal", "{done}");
+            let operates = matches!(command[0], "call" | "read" | "prompt");
+            let remedy = match operates {
+                true => "Run it again: it was not carried out.",
+                false => "Run it again.",
+            };
+            assert_eq!(error["remedy"], remedy, "{done}");
+            assert_eq!(error["mayHaveExecuted"].is_boolean(), operates, "{done}");
         }
     }
 }

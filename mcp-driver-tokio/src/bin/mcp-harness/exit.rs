@@ -91,23 +91,23 @@ impl Failure {
     /// The same after a signal, which is why it failed, however that showed. Who sent it need only be told
     /// what may have happened all the same.
     pub(crate) fn interrupted(self) -> Self {
-        let may_have_run = self.may_have_executed();
-        let remedy = match may_have_run {
-            true => "Find out whether it was carried out before you repeat it.",
-            false => "Run it again; nothing was carried out.",
+        let remedy = if self.may_have_executed() {
+            "Find out whether it was carried out before you repeat it."
+        } else if self.about.is_empty() {
+            "Run it again."
+        } else {
+            "Run it again: it was not carried out."
         };
         let error = self.error.map(|error| Error {
             cause: Cause::Cancelled,
             ..*error
         });
         Self {
+            kind: ErrorKind::Cancelled,
             error: error.map(Box::new),
             about: self.about,
-            ..Self {
-                kind: ErrorKind::Cancelled,
-                exit: Exit::Interrupted,
-                ..Self::usage("interrupted by a signal", remedy)
-            }
+            exit: Exit::Interrupted,
+            ..Self::usage("interrupted by a signal", remedy)
         }
     }
 
