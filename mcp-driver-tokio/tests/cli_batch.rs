@@ -3,7 +3,7 @@
 
 mod cli_support;
 
-use cli_support::{DRIVERS, Place, fake, legacy, scripted, without_ms};
+use cli_support::{DRIVERS, Place, fake, legacy, scripted, stable, without_ms};
 use serde_json::{Value, json};
 
 fn place(name: &str) -> Place {
@@ -95,7 +95,7 @@ fn failures() {
     for id in [10, 11] {
         assert_eq!(outcome(&out, &json!(id))["error"]["mayHaveExecuted"], true);
     }
-    insta::assert_snapshot!("failures", show(&out));
+    insta::assert_snapshot!("failures", stable(&show(&out)));
 }
 
 /// Ids come back as they came, and malformed lines are named by their number.
@@ -357,6 +357,30 @@ fn every_notification_is_an_event() {
         assert_eq!((&last["notifications"], events.len()), (&json!(3), 3));
         assert!(events.iter().all(|line| line["event"] == "notification"));
     }
+}
+
+/// Answers without the state of the question are no answers: the question comes again, which needs a word.
+/// Fields that nobody knows are ignored.
+#[test]
+fn a_state_that_is_not_given_back_is_asked_for() {
+    let place = place("batch_state");
+    let given = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let lines = [
+        json!({"id": 1, "op": "call", "tool": "ask"}),
+        json!({"id": 2, "op": "call", "tool": "ask", "input": given, "requestSate": "x"}),
+        json!({"id": 3, "op": "call", "tool": "add", "arguments": {"a": 1, "b": 2}, "input": given}),
+    ];
+    let mut child = place.command(&["batch"]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, &input(&lines)).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "warning: line 2: the server asks again; give its \"requestState\" back beside \"input\"\n"
+    );
 }
 
 /// R91: notifications as events; without `ms` until the end of input, after what is in the background.

@@ -52,6 +52,20 @@ fn lists() {
     );
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["a", "b"]));
     assert_eq!(
+        names(tools, "peer"),
+        ["new", "new", "new", "old", "new", "new", "old", "new"],
+    );
+    for list in [
+        &["resources"][..],
+        &["resources", "--templates"],
+        &["prompts"],
+    ] {
+        let mut peers = names(json(&[list, &["--json"]].concat()), "peer");
+        peers.dedup();
+        assert_eq!(peers.first().map(String::as_str), Some("new"), "{list:?}");
+        assert_eq!(peers.last().map(String::as_str), Some("old"), "{list:?}");
+    }
+    assert_eq!(
         names(json(&["resources", "--json"]), "uri"),
         [
             "new/fake://blob/pixel",
@@ -163,6 +177,41 @@ fn doctor() {
     assert_eq!(peer(2)["stdoutNoise"], json!(["starting"]));
     assert_eq!(peer(3)["failure"]["kind"], "legacyNotAllowed");
     assert!(peer(3)["evidence"][0].as_str().unwrap().contains("-32601"));
+}
+
+/// Which of several programs of one name it was is often the question. What a variable stands for is not shown.
+#[test]
+fn doctor_says_which_program_was_found() {
+    let place = Place::new("doctor_program", &[]);
+    let server = |command: &str| json!({"command": command, "args": ["-c", "exit 3"]});
+    let servers = json!({"a": server("sh"), "b": server("/bin/sh"), "c": server("${SHELL_FOR_C}")});
+    place.write(&json!({"mcpServers": servers}).to_string());
+    for json in [false, true] {
+        let mut command = place.command(&["doctor"]);
+        command.env("SHELL_FOR_C", "sh");
+        if json {
+            command.arg("--json");
+        }
+        let output = command.output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        if json {
+            let document: Value = serde_json::from_str(&shown).unwrap();
+            let programs = ["/peers/0/program", "/peers/1/program", "/peers/2/program"];
+            let programs = programs.map(|at| document.pointer(at).and_then(Value::as_str));
+            assert!(
+                programs[0].is_some_and(|path| path.ends_with("/sh")),
+                "{shown}"
+            );
+            assert_eq!(programs[1..], [None, None], "{shown}");
+        } else {
+            let lines: Vec<&str> = shown
+                .lines()
+                .filter(|line| line.contains("program"))
+                .collect();
+            assert_eq!(lines.len(), 1, "{shown}");
+            assert!(lines[0].starts_with("  program   /"), "{shown}");
+        }
+    }
 }
 
 #[test]

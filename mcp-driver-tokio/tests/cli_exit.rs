@@ -236,6 +236,23 @@ fn a_call_goes_on_in_another_process() {
     std::fs::write(file, text.replacen("ask", "asq", 1)).unwrap();
     refused(&["call", "--resume", file, "--input", answer], "damaged");
     refused(&["call", "--resume", "nowhere.json"], "nowhere.json");
+
+    // Another process may know no such server: what was asked for is said all the same.
+    std::fs::write(file, text).unwrap();
+    std::fs::write(
+        place.path().join("other.json"),
+        json!({"mcpServers": {"other": fake(&["--tools=echo"])}}).to_string(),
+    )
+    .unwrap();
+    let resume = ["call", "--resume", file, "--input", answer];
+    let other = place.run_both(&[&resume[..], &["--config", "other.json", "--json"]].concat());
+    assert_eq!(other.status, 2, "{other}");
+    assert_eq!(other.json()["tool"], "ask", "{other}");
+    let remedy = other.json()["error"]["remedy"].clone();
+    assert!(
+        remedy.as_str().unwrap().ends_with("or make it anew."),
+        "{other}"
+    );
 }
 
 /// A result that cannot be written is no success; a reader that has gone away is none of our business.

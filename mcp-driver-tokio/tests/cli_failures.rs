@@ -38,10 +38,14 @@ fn both_ways(place: &Place, command: &[&str]) -> (i32, Done, Done) {
 
 /// The `error` of the one document. Nothing else is printed anywhere.
 fn error(program: &Done) -> Value {
+    failed(program, "error")
+}
+
+fn failed(program: &Done, outcome: &str) -> Value {
     assert_eq!(program.stdout.lines().count(), 1, "{program}");
     assert_eq!(program.stderr, "", "{program}");
     let document = program.json();
-    assert_eq!(document["outcome"], "error", "{program}");
+    assert_eq!(document["outcome"], outcome, "{program}");
     for member in ["kind", "message", "remedy"] {
         let text = document["error"][member].as_str().unwrap_or_default();
         assert!(!text.is_empty(), "{member}: {program}");
@@ -82,6 +86,39 @@ fn the_configuration_is_wrong() {
     assert_eq!(place.methods("good"), Vec::<String>::new());
 }
 
+/// Nothing to show is no reason to show nothing.
+#[test]
+fn no_server_is_configured() {
+    let place = Place::new("failures_empty", &[]);
+    for (text, what, remedy) in [
+        (
+            "{\"mcpServers\": {}}",
+            "no server is configured",
+            "\"mcpServers\"",
+        ),
+        (
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": true}}}",
+            "every server in .mcp.json is switched off",
+            "remove the \"disabled\": true of a",
+        ),
+    ] {
+        place.write(text);
+        for command in COMMANDS {
+            let (status, program, people) = both_ways(&place, command);
+            let fails = matches!(command[0], "call" | "read" | "prompt");
+            assert_eq!(status, i32::from(fails), "{people}");
+            let first = people.stderr.lines().next().unwrap_or_default();
+            assert!(first.contains(what) && first.contains(remedy), "{people}");
+            match command[0] {
+                "batch" => assert_eq!(program.stdout, ""),
+                _ if fails => assert_eq!(program.json()["error"]["kind"], "unavailable"),
+                "report" | "doctor" => assert_eq!(program.json()["peers"], json!([])),
+                _ => assert_eq!(program.json(), json!([])),
+            }
+        }
+    }
+}
+
 #[test]
 fn the_command_line_is_wrong() {
     let place = Place::new("failures_usage", &[("good", fake(&["--tools=echo"]))]);
@@ -92,6 +129,36 @@ fn the_command_line_is_wrong() {
         assert_one_line(&people);
         assert_eq!(error(&program)["kind"], "usage", "{program}");
     }
+    for (command, words) in [
+        (&["call", ""][..], "TOOL"),
+        (&["read", ""], "URI"),
+        (&["prompt", ""], "NAME"),
+        (&["tools", "--peer", ""], "NAME"),
+        (
+            &["prompt", "x", r#"{"a":"1","b":2}"#],
+            "\"b\" is not a string",
+        ),
+    ] {
+        let (status, program, people) = both_ways(&place, command);
+        assert_eq!(status, 2, "{people}");
+        assert!(people.stderr.contains(words), "{people}");
+        assert_eq!(error(&program)["kind"], "usage", "{program}");
+    }
+    // What would be ignored is refused, wherever it stands.
+    for command in [
+        &["fake-server", "--json"][..],
+        &["--peer", "x", "fake-server"],
+        &["fake-server", "--driver", "tokio"],
+        &["demo", "--config", "x"],
+        &["--peer", "x", "demo"],
+    ] {
+        let done = place.run(command);
+        assert_eq!(done.status, 2, "{done}");
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(said.contains("means nothing to"), "{done}");
+    }
+    let help = place.run(&["batch", "--help"]).stdout;
+    assert!(help.contains("--json"), "{help}");
     let nothing = place.run(&["--json"]);
     assert_eq!(
         (nothing.status, &error(&nothing)["kind"]),
@@ -154,7 +221,11 @@ fn one_of_two_servers_is_down() {
             "read" | "prompt" => {
                 assert_eq!(status, 1, "{people}");
                 assert_one_line(&people);
-                assert_eq!(error(&program)["peer"], "good");
+                let error = error(&program);
+                assert_eq!(error["peer"], "good");
+                assert_eq!(error["mayHaveExecuted"], true, "{program}");
+                let asked = if command[0] == "read" { "uri" } else { "name" };
+                assert_eq!(program.json()[asked], command[1], "{program}");
             }
             _ => {
                 assert_eq!(status, 0, "{people}");
@@ -164,6 +235,43 @@ fn one_of_two_servers_is_down() {
             }
         }
     }
+}
+
+/// What is asked for is called what it is, and nobody is mentioned whom it does not concern.
+#[test]
+fn errors_about_names_keep_to_the_name() {
+    let servers = [
+        ("dead", dead()),
+        ("ok", fake(&["--tools=echo"])),
+        ("two", fake(&["--tools=echo"])),
+    ];
+    let place = Place::new("failures_named", &servers);
+    let mut shown = String::new();
+    for command in [
+        ["call", "echo"],
+        ["call", "nosuch/foo"],
+        ["call", "okk/foo"],
+        ["call", "ok/nope"],
+        ["read", "fake://text/readme"],
+        ["read", "nosuch/x:y"],
+        ["read", "ok/x:y"],
+        ["prompt", "greeting"],
+        ["prompt", "greting"],
+        ["prompt", "nosuch/x"],
+        ["prompt", "ok/nope"],
+    ] {
+        let done = place.run_both(&command);
+        assert_eq!(done.status, 1, "{done}");
+        // A bare name may be one of those that the dead one has.
+        let may_have = !command[1].contains('/') && done.stderr.contains("did you mean");
+        assert_eq!(done.stderr.contains("dead: "), may_have, "{done}");
+        shown.push_str(&format!(
+            "{}\n    {}",
+            command.join(" "),
+            stable(&done.stderr)
+        ));
+    }
+    insta::assert_snapshot!("names", shown);
 }
 
 /// What cannot help is not advised: HTTP is not there yet.
@@ -192,6 +300,8 @@ fn advice_names_the_program_as_it_was_called() {
     let called = place.run(&args);
     let expected = format!("`{} --config .mcp.json tools`", cli_support::PROGRAM);
     assert!(called.stderr.contains(&expected), "{called}");
+    let remedy = error(&place.run(&[&args[..], &["--json"]].concat()))["remedy"].clone();
+    assert!(remedy.as_str().unwrap().contains(&expected), "{remedy}");
     let output = place
         .command(&args)
         .env("CARGO", "cargo")
@@ -205,34 +315,76 @@ fn advice_names_the_program_as_it_was_called() {
     );
 }
 
-/// A signal is no reason to print nothing, or two documents.
+/// Sends a signal when the server was sent this method.
+fn interrupted(place: &Place, server: &str, method: &str, args: &[&str]) -> Done {
+    std::fs::remove_file(place.path().join(format!("{server}.transcript"))).ok();
+    let child = place.command(args).spawn().unwrap();
+    while !place.methods(server).iter().any(|sent| sent == method) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = child.id().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    place.assert_nothing_left();
+    Done {
+        status: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A signal is no reason to print nothing, or two documents; and it is why the command failed, whatever that
+/// looked like.
 #[test]
 fn an_interrupted_command_prints_its_document() {
     let hangs = json!({"steps": [{"on_each": "server/discover", "emit": []}]});
     let place = Place::new("failures_signal", &[("hangs", scripted(&hangs))]);
-    for command in ["report", "tools", "doctor"] {
+    for command in COMMANDS.iter().filter(|command| **command != ["batch"]) {
         for driver in cli_support::DRIVERS {
-            std::fs::remove_file(place.path().join("hangs.transcript")).ok();
-            let args = ["--driver", driver, "--json", command];
-            let child = place.command(&args).spawn().unwrap();
-            while place.methods("hangs").is_empty() {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            let pid = child.id().to_string();
-            let kill = std::process::Command::new("kill")
-                .args(["-INT", &pid])
-                .status();
-            assert!(kill.unwrap().success());
-            let output = child.wait_with_output().unwrap();
-            let done = Done {
-                status: output.status.code().unwrap_or(-1),
-                stdout: String::from_utf8(output.stdout).unwrap(),
-                stderr: String::from_utf8(output.stderr).unwrap(),
-            };
+            let args = [&["--driver", driver, "--json"], *command].concat();
+            let done = interrupted(&place, "hangs", "server/discover", &args);
             assert_eq!(done.status, 130, "{done}");
-            let kind = error(&done)["kind"].clone();
-            assert!(kind == "closed" || kind == "unavailable", "{done}");
-            place.assert_nothing_left();
+            let error = failed(&done, "cancelled");
+            assert_eq!(error["kind"], "cancelled", "{done}");
+            assert_eq!(error["message"], "interrupted by a signal", "{done}");
+            let operates = matches!(command[0], "call" | "read" | "prompt");
+            let remedy = match operates {
+                true => "Run it again: it was not carried out.",
+                false => "Run it again.",
+            };
+            assert_eq!(error["remedy"], remedy, "{done}");
+            assert_eq!(error["mayHaveExecuted"].is_boolean(), operates, "{done}");
         }
+    }
+}
+
+/// What a call left behind is not known to whoever interrupted it.
+#[test]
+fn an_interrupted_call_says_that_it_may_have_run() {
+    let place = Place::new("failures_signal_call", &[("s", fake(&["--tools=slow"]))]);
+    let call = ["call", "slow", r#"{"ms":60000}"#];
+    for driver in cli_support::DRIVERS {
+        let args = [&["--driver", driver], &call[..]].concat();
+        let people = interrupted(&place, "s", "tools/call", &args);
+        assert_eq!(people.status, 130, "{people}");
+        assert_eq!(
+            people.stderr,
+            "error: interrupted by a signal; find out whether it was carried out before you repeat it\n"
+        );
+        let program = interrupted(
+            &place,
+            "s",
+            "tools/call",
+            &[&args[..], &["--json"]].concat(),
+        );
+        assert_eq!(
+            failed(&program, "cancelled")["mayHaveExecuted"],
+            true,
+            "{program}"
+        );
+        assert_eq!(program.json()["tool"], "slow", "{program}");
     }
 }

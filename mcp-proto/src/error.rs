@@ -144,6 +144,9 @@ impl fmt::Display for Listable {
     }
 }
 
+/// What ended whatever was pending when the application closed the client.
+pub(crate) const CLIENT_CLOSED: &str = "the client was closed";
+
 /// What happened, with what the caller needs to act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -245,6 +248,16 @@ pub enum Cause {
         /// The bare name.
         tool: String,
         /// The names that are unique, sorted.
+        canonical: Vec<String>,
+    },
+    /// More than one peer lists a resource or prompt of this name; a kind of "ambiguous tool".
+    #[error("the {what} {name:?} is ambiguous: {}", Listed(.canonical))]
+    Ambiguous {
+        /// What was asked for.
+        what: Listable,
+        /// The URI or name that was asked for.
+        name: String,
+        /// Those that are unique, sorted.
         canonical: Vec<String>,
     },
     /// Operations cannot be taken: the client is closed, or the machine has no room for it.
@@ -404,7 +417,7 @@ impl Error {
             Cause::CapabilityMissing { .. } | Cause::Quarantined { .. } => {
                 ErrorKind::CapabilityMissing
             }
-            Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
+            Cause::Ambiguous { .. } | Cause::AmbiguousTool { .. } => ErrorKind::AmbiguousTool,
             Cause::Unavailable { .. } | Cause::NoPeer(_) | Cause::Unsupported { .. } => {
                 ErrorKind::Unavailable
             }
@@ -468,11 +481,16 @@ impl Error {
     }
 }
 
+/// `{}`: what went wrong, and with whom. `{:#}`: and what to do about it.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.peer {
-            Some(peer) => write!(f, "{peer}: {}", self.cause),
-            None => self.cause.fmt(f),
+        if let Some(peer) = &self.peer {
+            write!(f, "{peer}: ")?;
+        }
+        write!(f, "{}", self.cause)?;
+        match f.alternate() {
+            true => write!(f, "; to do: {}", self.remedy()),
+            false => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-use crate::error::{Cause, Error, RpcError};
+use crate::error::{CLIENT_CLOSED, Cause, Error, RpcError};
 
 impl Error {
     /// What to do about it, in one sentence.
@@ -22,54 +22,72 @@ impl Cause {
         match self {
             Self::SchemaViolation(_) => {
                 "Report this to the server's author; until it is fixed, set \
-                 \"refuseDegraded\": true for this peer if its answers must not be used."
+                 \"refuseDegraded\": true for this server if its answers must not be used."
                     .to_owned()
             }
             Self::Rpc(error) => rpc_remedy(error).to_owned(),
+            Self::Closed { detail, .. } if detail == CLIENT_CLOSED => {
+                "Start another client; this one was closed by the application.".to_owned()
+            }
             Self::Closed { .. } => {
-                "Run the server's command by hand and see what it prints before it ends."
-                    .to_owned()
+                "Run the server's command by hand and see what it prints before it ends.".to_owned()
             }
             Self::Timeout { setting, limit, .. } => format!(
-                "Set {setting:?} for this peer to more than {} if the server is merely slow, as on a \
+                "Set {setting:?} for this server to more than {} if the server is merely slow, as on a \
                  first start that downloads it.",
                 limit.as_millis()
             ),
             Self::Limit { setting, max, .. } => format!(
-                "Set {setting:?} for this peer to more than {max} if that much is expected of it."
+                "Set {setting:?} for this server to more than {max} if that much is expected of it."
             ),
             Self::Version { .. } => "Update the server or this client, so that both implement one \
                  revision."
                 .to_owned(),
             Self::LegacyNotAllowed { .. } => {
-                "Set \"allowLegacy\": true for this peer if you trust it \
+                "Set \"allowLegacy\": true for this server if you trust it \
                  and know that it speaks an older revision."
                     .to_owned()
             }
-            Self::ToolNotFound { suggestion, failed, .. } => match (suggestion, failed.remedy()) {
+            Self::ToolNotFound {
+                suggestion, failed, ..
+            } => match (suggestion, failed.remedy()) {
                 (Some(name), _) => format!(
                     "Call {name:?} if that was meant; `mcp-harness tools` lists every tool."
                 ),
                 (None, Some(remedy)) => remedy,
                 (None, None) => "List the tools with `mcp-harness tools`.".to_owned(),
             },
-            Self::NotListed { what, failed, .. } => failed.remedy().unwrap_or_else(|| format!(
-                "List what there is with `mcp-harness {what}s`, or name the server: <server>/<{what}>."
-            )),
+            Self::NotListed {
+                what,
+                suggestion,
+                failed,
+                ..
+            } => match (suggestion, failed.remedy()) {
+                (Some(name), _) => format!(
+                    "Write {name:?} if that was meant; `mcp-harness {what}s` lists every {what}."
+                ),
+                (None, Some(remedy)) => remedy,
+                (None, None) => format!(
+                    "List what there is with `mcp-harness {what}s`, or name the server: \
+                     <server>/<{what}>."
+                ),
+            },
             Self::CapabilityMissing { .. } => {
-                "List the peer's tools with `mcp-harness tools`; if it \
+                "List the server's tools with `mcp-harness tools`; if it \
                  hides some of them on purpose, set \"validateCapabilities\": false for it."
                     .to_owned()
             }
             Self::Quarantined { .. } => {
-                "Look at the tool's present descriptor, and accept it (`accept_tools`) if it is what it \
-                 should be."
+                "Look at the tool's present descriptor. If it is what it should be, accept it \
+                 (`accept_tools`), or start the client anew, which trusts what is listed then."
                     .to_owned()
             }
-            Self::AmbiguousTool { canonical, .. } => match canonical.as_slice() {
-                [] => "Write the tool as \"<peer>/<tool>\".".to_owned(),
-                names => format!("Write one of {} instead.", names.join(", ")),
-            },
+            Self::AmbiguousTool { canonical, .. } | Self::Ambiguous { canonical, .. } => {
+                match canonical.as_slice() {
+                    [] => "Name the server: <server>/<name>.".to_owned(),
+                    names => format!("Write one of {} instead.", names.join(", ")),
+                }
+            }
             Self::Unavailable { .. } => {
                 "Connect again when the reason that the message names is gone.".to_owned()
             }
@@ -81,7 +99,7 @@ impl Cause {
                  absolute path is safest), and that \"allowSpawn\", where it is given, lists it."
                 .to_owned(),
             Self::Degraded(_) => {
-                "Begin a new task, or set \"refuseDegraded\": false for this peer to \
+                "Begin a new task, or set \"refuseDegraded\": false for this server to \
                  call it all the same."
                     .to_owned()
             }
@@ -100,9 +118,7 @@ impl Cause {
 const fn rpc_remedy(error: &RpcError) -> &'static str {
     match error.code {
         -32601 => "Check that the server offers this at all: it does not know the method.",
-        -32602 => {
-            "Correct the name or the arguments: compare them with what the server lists, such as a tool's input schema."
-        }
+        -32602 => "Correct the name or the arguments: compare them with what the server lists.",
         -32603 => "See the server's own log: it failed inside.",
         _ => "Act on the server's message; the request reached it and it refused.",
     }
@@ -129,6 +145,7 @@ mod tests {
             let error = Error::new("git", cause);
             let remedy = error.remedy();
             assert!(remedy.ends_with('.') && !remedy.contains("  "), "{remedy}");
+            assert_eq!(format!("{error:#}"), format!("{error}; to do: {remedy}"));
             let _ = writeln!(text, "{}: {error}\n    {remedy}", error.kind());
         }
         insta::assert_snapshot!(text);
@@ -224,6 +241,17 @@ mod tests {
                 name: "greet".into(),
                 suggestion: None,
                 failed: failed(&["web", "git"]),
+            },
+            Cause::NotListed {
+                what: Listable::Prompt,
+                name: "greet".into(),
+                suggestion: Some("greeting".into()),
+                failed: failed(&["web"]),
+            },
+            Cause::Ambiguous {
+                what: Listable::Resource,
+                name: "file:///x".into(),
+                canonical: alloc::vec!["a/file:///x".into(), "b/file:///x".into()],
             },
             Cause::NoPeer(failed(&["a"])),
             Cause::NoPeer(failed(&["f", "e", "d", "c", "b", "a"])),

@@ -317,7 +317,7 @@ impl fmt::Display for Report {
 }
 
 const HEADINGS: [&str; 8] = [
-    "PEER",
+    "SERVER",
     "STATE",
     "TRANSPORT",
     "ERA",

@@ -290,16 +290,16 @@ impl RetryRefused {
             }
             RefusalReason::MayRunTwice if self.key.is_some() => {
                 "Check whether the call took effect; if its server honours idempotency keys, set \
-                 \"idempotencyMetaKey\" for this peer to where it takes them, or if the tool may safely \
+                 \"idempotencyMetaKey\" for this server to where it takes them, or if the tool may safely \
                  run twice, add it to \"idempotentTools\"."
             }
             RefusalReason::MayRunTwice if self.server_hints => {
                 "Check whether the call took effect; the server's own word that the tool may run twice \
-                 is not enough, so if you trust it, add the tool to \"idempotentTools\" of this peer."
+                 is not enough, so if you trust it, add the tool to \"idempotentTools\" of this server."
             }
             RefusalReason::MayRunTwice => {
                 "Check whether the call took effect; if the tool may safely run twice, add it to \
-                 \"idempotentTools\" of this peer."
+                 \"idempotentTools\" of this server."
             }
         }
     }

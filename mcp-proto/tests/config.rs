@@ -276,6 +276,12 @@ fn a_syntax_error_has_its_place() {
         "{\"mcpServers\": {}",
         "[]",
         "{}",
+        "{\"_comment\":1,\"mcpServer\":{\"a\":{\"command\":\"x\"}}}",
+        "{\"mcp_servers\":{}}",
+        "{\"server\":{}}",
+        "{\"a\":{\"type\":\"stdio\",\"command\":\"x\"}}",
+        "{\"a\":{\"url\":\"https://x\"},\"b\":[]}",
+        "{\"unrelated\":{\"key\":\"url\"}}",
         "{\"mcpServers\":{},\"servers\":{}}",
         "{\"mcpServers\":{\"\\ud800\":{}}}",
     ];

@@ -246,7 +246,7 @@ fn r14_a_server_that_exits_at_once_is_reported_as_closed_with_its_last_words() {
         failure.to_string(),
         "the server closed the connection during server/discover: exit status 1; \
          stderr: Error: API_KEY is required; \
-         correct what the server complains about; \
+         correct what makes the server end (run its command by hand to see more); \
          or, if it closes on every probe, set allowLegacy: true if this is an older server"
     );
 
@@ -259,7 +259,7 @@ fn r14_a_server_that_exits_at_once_is_reported_as_closed_with_its_last_words() {
     assert_eq!(
         failure.to_string(),
         "the server closed the connection during the handshake: exit status 1; \
-         stderr: Error: API_KEY is required; correct what the server complains about"
+         stderr: Error: API_KEY is required; correct what makes the server end (run its command by hand to see more)"
     );
 }
 

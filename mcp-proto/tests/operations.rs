@@ -277,7 +277,7 @@ fn r1_what_waits_for_servers_is_bounded() {
     let pinned = Config::new(vec![peer]).pin(&mut |_| None, &mut |_| None);
     let mut core = Client::new(pinned, Identity::default(), Instant::ZERO);
     core.connect(Instant::ZERO);
-    let mut submit = |core: &mut Client, on: Option<&str>| {
+    let submit = |core: &mut Client, on: Option<&str>| {
         let mut call = Operation::call("t", None);
         call.peer = on.map(Into::into);
         core.submit(call, Instant::ZERO)

@@ -272,18 +272,22 @@ impl Accounts {
 
     fn record(&mut self, account: Account, server: &str, tool: &str) {
         let costs = &mut self.costs;
-        let (line, warning) = costs.ledger.record(&Spend {
+        let spend = Spend {
             task: &costs.task,
             server,
             tool,
             cost: account.cost(),
             call: account.call,
             time_unix_ms: None,
-        });
+        };
+        let Some(file) = &mut self.file else {
+            let warning = costs.ledger.add(&spend);
+            return self.warn(server, tool, warning);
+        };
+        let (line, warning) = costs.ledger.record(&spend);
+        let fits = file.append(&line);
         self.warn(server, tool, warning);
-        if let Some(file) = &mut self.file
-            && !file.append(&line)
-        {
+        if !fits {
             self.lost("lines come faster than they can be appended");
         }
     }

@@ -186,7 +186,7 @@ impl Client {
                 let mut ready = self.peers.iter().filter(|peer| peer.is_ready());
                 let (Some(peer), None) = (ready.next(), ready.next()) else {
                     let message =
-                        String::from("a completion needs the name of the peer it is asked of");
+                        String::from("a completion needs the name of the server it is asked of");
                     return Err(Error::general(Cause::Usage(message)));
                 };
                 let peer = peer.id();

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use crate::action::Action;
 use crate::config::Pinned;
-use crate::error::{Cause, Error};
+use crate::error::{CLIENT_CLOSED, Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::operation::{Operation, Outcome, Request};
@@ -222,7 +222,7 @@ impl Client {
         }
         self.phase = Phase::Closing;
         let closed = || Cause::Closed {
-            detail: String::from("the client was closed"),
+            detail: String::from(CLIENT_CLOSED),
             stderr: Vec::new(),
         };
         let own: Vec<OperationId> = self
@@ -389,7 +389,7 @@ impl Client {
         self.by_name.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             let message = alloc::format!(
-                "no peer is named {name:?}; configured: {}",
+                "no server is named {name:?}; configured: {}",
                 known.join(", ")
             );
             Error::general(Cause::Usage(message))

@@ -1,12 +1,14 @@
 //! Canonical names of tools (R80, R81).
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::catalog::{Catalog, ResolveError, Source};
 use crate::error::{Cause, Error, FailedPeers};
 use crate::ids::PeerId;
+use crate::nearest::nearest;
 use crate::peer::Peer;
 use crate::types::Tool;
 
@@ -83,15 +85,52 @@ pub(super) fn resolve(catalog: &Catalog, name: &mut String) -> Result<PeerId, Er
 }
 
 /// The error with the peers that may have what was not found, but could not be asked: they failed. When no
-/// peer is left, that is the error.
+/// peer is left, that is the error. What is qualified concerns one peer alone, which was asked, or is none.
 pub(super) fn with_failed_peers(peers: &[Peer], mut error: Error) -> Error {
-    if let Cause::ToolNotFound { failed, .. } | Cause::NotListed { failed, .. } = &mut error.cause {
-        **failed = failed_peers(peers);
-        if failed.is_all() {
-            error.cause = Cause::NoPeer(core::mem::take(failed));
+    let (Cause::ToolNotFound {
+        tool: name,
+        suggestion,
+        failed,
+    }
+    | Cause::NotListed {
+        name,
+        suggestion,
+        failed,
+        ..
+    }) = &mut error.cause
+    else {
+        return error;
+    };
+    if let Some((prefix, own)) = qualified(name).filter(|_| !peers.is_empty()) {
+        let known = || peers.iter().map(Peer::name);
+        if suggestion.is_some() || known().any(|peer| peer == prefix) {
+            return error;
         }
+        let advice = match nearest(prefix, known()) {
+            Some(near) => {
+                format!("no server is named {prefix:?}; write \"{near}/{own}\" if that was meant")
+            }
+            None => {
+                let known: Vec<&str> = known().collect();
+                format!(
+                    "no server is named {prefix:?}; configured: {}",
+                    known.join(", ")
+                )
+            }
+        };
+        return error.advise(&advice);
+    }
+    **failed = failed_peers(peers);
+    if failed.is_all() {
+        error.cause = Cause::NoPeer(core::mem::take(failed));
     }
     error
+}
+
+/// The prefix of a name that has one, and the rest. What a URI begins with is its scheme.
+fn qualified(name: &str) -> Option<(&str, &str)> {
+    name.split_once('/')
+        .filter(|(prefix, _)| !prefix.is_empty() && !prefix.contains(':'))
 }
 
 /// The peers that failed. The listing alone may have; then the peer is asked, but what it has is unknown.

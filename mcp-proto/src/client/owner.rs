@@ -129,19 +129,27 @@ fn patience(options: &Options) -> Duration {
 
 /// The error about a tool as one about a resource or prompt.
 fn of_kind(mut error: Error, what: Listable) -> Error {
-    if let Cause::ToolNotFound {
-        tool,
-        suggestion,
-        failed,
-    } = error.cause
-    {
-        error.cause = Cause::NotListed {
-            what,
-            name: tool,
+    error.cause = match error.cause {
+        Cause::ToolNotFound {
+            tool: name,
             suggestion,
             failed,
-        };
-    }
+        } => Cause::NotListed {
+            what,
+            name,
+            suggestion,
+            failed,
+        },
+        Cause::AmbiguousTool {
+            tool: name,
+            canonical,
+        } => Cause::Ambiguous {
+            what,
+            name,
+            canonical,
+        },
+        other => other,
+    };
     error
 }
 

@@ -223,6 +223,15 @@ impl<'t> Reader<'t> {
         self.object(node).map(|object| object.members)
     }
 
+    /// The names of a value's members, without a word about what is wrong with it.
+    pub(super) fn keys(&self, node: &Node<'t>) -> Vec<String> {
+        let Pairs(pairs) = serde_json::from_str(node.text()).unwrap_or_default();
+        let names = pairs.into_iter().map(|(name, _)| name.get());
+        names
+            .filter_map(|name| serde_json::from_str(name).ok())
+            .collect()
+    }
+
     /// The elements of an array.
     pub(super) fn array(&mut self, node: &Node<'t>) -> Option<Vec<Node<'t>>> {
         let Ok(Elements(elements)) = serde_json::from_str(node.text()) else {
@@ -341,6 +350,7 @@ impl<'t> Reader<'t> {
 }
 
 /// The members of an object in the order of the text, duplicates included, names undecoded.
+#[derive(Default)]
 struct Pairs<'t>(Vec<(&'t RawValue, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Pairs<'de> {

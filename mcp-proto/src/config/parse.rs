@@ -4,13 +4,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::document::{Member, Node, Reader};
+use super::document::{Member, Node, Object, Reader};
 use super::expand::Lookup;
 use super::harness::{HarnessConfig, MergePolicy};
 use super::spawn::SpawnRule;
 use super::values::Parser;
 use super::{Config, ConfigError};
 use crate::cost::{CostReading, NanoUsd};
+use crate::nearest::nearest;
 
 /// The merge policies that are specified; only the first one is implemented.
 const MERGE_POLICIES: [(&str, Option<MergePolicy>); 4] = [
@@ -57,10 +58,7 @@ impl<'t> Parser<'t, '_> {
                 let message = "stands beside \"mcpServers\", which means the same; keep one";
                 return self.reader.name_error(&second, message);
             }
-            (None, None) => {
-                let message = "expected an object \"mcpServers\" that holds the servers by name";
-                return self.reader.error(root, message);
-            }
+            (None, None) => return self.no_servers(root, object),
         };
         for member in self.reader.map(&servers.value).unwrap_or_default() {
             self.peer(&member, config);
@@ -69,6 +67,29 @@ impl<'t> Parser<'t, '_> {
             config.harness = self.harness(&harness.value);
         }
         self.leftover(object);
+    }
+
+    /// A document without servers, or with servers that are not where they should be.
+    fn no_servers(&mut self, root: &Node<'t>, object: Object<'t>) {
+        const EXPECTED: &str = "expected an object \"mcpServers\" that holds the servers by name";
+        let (members, _) = object.leftover();
+        for member in &members {
+            if let Some(near) = nearest(&member.name, ["mcpServers", "servers"]) {
+                let message = format!("unknown key; did you mean {near:?}?");
+                return self.reader.name_error(member, message);
+            }
+        }
+        let is_server = |member: &&Member<'t>| {
+            let keys = self.reader.keys(&member.value);
+            keys.iter().any(|key| key == "command" || key == "url")
+        };
+        match members.iter().find(is_server) {
+            Some(server) => {
+                let message = format!("{EXPECTED}; put this one into it");
+                self.reader.name_error(server, message);
+            }
+            None => self.reader.error(root, EXPECTED),
+        }
     }
 
     fn harness(&mut self, node: &Node<'t>) -> HarnessConfig {
@@ -186,7 +207,7 @@ impl<'t> Parser<'t, '_> {
     /// Warns that a setting does nothing.
     pub(super) fn no_effect(&mut self, member: Option<Member<'t>>, transport: &str) {
         if let Some(member) = member {
-            let message = format!("has no effect on a peer that is reached over {transport}");
+            let message = format!("has no effect on a server that is reached over {transport}");
             self.reader.warn(&member, message);
         }
     }

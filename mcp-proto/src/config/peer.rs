@@ -216,16 +216,16 @@ pub(super) fn validate_name(name: &str) -> Result<(), NameError> {
 #[non_exhaustive]
 pub enum NameError {
     /// It holds a control character.
-    #[error("a peer's name has no control characters")]
+    #[error("a server's name has no control characters")]
     Control,
     /// It is empty.
-    #[error("a peer's name is not empty")]
+    #[error("a server's name is not empty")]
     Empty,
     /// It holds a `/`.
-    #[error("a peer's name has no \"/\": it separates peer and tool in \"<peer>/<tool>\"")]
+    #[error("a server's name has no \"/\": it separates server and tool in \"<server>/<tool>\"")]
     Slash,
     /// It has more than 64 characters.
-    #[error("a peer's name has at most {LONGEST_NAME_CHARS} characters")]
+    #[error("a server's name has at most {LONGEST_NAME_CHARS} characters")]
     TooLong,
 }
 

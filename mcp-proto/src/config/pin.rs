@@ -60,11 +60,11 @@ impl Config {
         let mut pin = |config: PeerConfig| {
             let target = match &config.transport {
                 _ if !names.insert(config.name.clone()) => Err(Cause::Config(format!(
-                    "two peers have the name {:?}",
+                    "two servers have the name {:?}",
                     config.name
                 ))),
                 _ if config.validate().is_err() => Err(Cause::Config(format!(
-                    "{:?} cannot be the name of a peer",
+                    "{:?} cannot be the name of a server",
                     config.name
                 ))),
                 Transport::Stdio(stdio) => stdio

@@ -40,7 +40,7 @@ const FOREIGN: [&str; 25] = [
     "version",
 ];
 
-const TOOL_FILTER: &str = "not obeyed: every tool of the peer is offered";
+const TOOL_FILTER: &str = "not obeyed: every tool of the server is offered";
 
 /// Keys of other hosts that would change what happens, were they obeyed: to drop them silently would
 /// surprise.

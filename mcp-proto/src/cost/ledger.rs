@@ -222,6 +222,12 @@ impl SpendLedger {
             bytes.push(b'\n');
         }
         spend.write(&mut bytes);
+        let sync = self.settings.sync;
+        (LedgerLine { bytes, sync }, self.add(spend))
+    }
+
+    /// The same where nothing is written.
+    pub fn add(&mut self, spend: &Spend<'_>) -> Option<CostWarning> {
         let all_named = self.count(&Entry {
             task: Some(spend.task.into()),
             server: Some(spend.server.into()),
@@ -230,13 +236,11 @@ impl SpendLedger {
             tag: Some(TAG.into()),
             amount: spend.cost.amount,
         });
-        let warning = match spend.cost.warning {
+        match spend.cost.warning {
             None if !all_named => Some(CostWarning::TooManyNames),
             None if self.sum.cost == NanoUsd::MAX => Some(CostWarning::Saturated),
             warning => warning,
-        };
-        let sync = self.settings.sync;
-        (LedgerLine { bytes, sync }, warning)
+        }
     }
 
     /// The last line could not be appended, or not all of it. To be called once for each that failed.

@@ -1,15 +1,15 @@
 //! One line of the ledger.
 
 use alloc::borrow::Cow;
-use alloc::string::String;
+use alloc::format;
 use alloc::vec::Vec;
-use core::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
 use super::amount::{CostReading, CostWarning, NanoUsd};
 use super::tally::bounded;
-use crate::wire::{Json, Members};
+use crate::wire::Members;
+use crate::wire::encode::{push_string, push_u64};
 
 /// The model label of every call of a tool, in a ledger that may also hold what models cost.
 pub const MODEL_LABEL: &str = "mcp-server";
@@ -38,33 +38,28 @@ impl Spend<'_> {
     /// Its line with a line feed: a JSON object, members sorted by name, the amount in dollars as an
     /// exact decimal number.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let mut text = String::new();
-        text.push('{');
+        out.push(b'{');
         if let Some(call) = self.call {
-            let _ = write!(text, r#""call":{call},"#);
+            out.extend_from_slice(b"\"call\":");
+            push_u64(out, call);
+            out.push(b',');
         }
-        let _ = write!(
-            text,
-            r#""model":"{MODEL_LABEL}","server":{},"tag":"{TAG}","task":{}"#,
-            quoted(self.server),
-            quoted(self.task),
-        );
+        let mut member = |name: &str, value: &str| {
+            out.extend_from_slice(name.as_bytes());
+            push_string(out, bounded(value));
+        };
+        member("\"model\":", MODEL_LABEL);
+        member(",\"server\":", self.server);
+        member(",\"tag\":", TAG);
+        member(",\"task\":", self.task);
         if let Some(time) = self.time_unix_ms {
-            let _ = write!(text, r#","timeUnixMs":{time}"#);
+            out.extend_from_slice(b",\"timeUnixMs\":");
+            push_u64(out, time);
         }
-        let _ = writeln!(
-            text,
-            r#","tool":{},"usd":{}}}"#,
-            quoted(self.tool),
-            self.cost.amount
-        );
-        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b",\"tool\":");
+        push_string(out, bounded(self.tool));
+        out.extend_from_slice(format!(",\"usd\":{}}}\n", self.cost.amount).as_bytes());
     }
-}
-
-/// A bounded name as a JSON string.
-fn quoted(name: &str) -> Json {
-    Json::from(serde_json::Value::from(bounded(name)))
 }
 
 /// What is read of a line; names that are missing are `None`. A line may be another program's.

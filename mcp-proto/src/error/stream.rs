@@ -41,11 +41,11 @@ impl DroppedStream {
     pub(crate) const fn remedy(&self) -> &'static str {
         match self.stream.reason {
             DropReason::Deadline => {
-                "Set \"absoluteTimeoutMs\" for this peer to more if the tool needs that long."
+                "Set \"absoluteTimeoutMs\" for this server to more if the tool needs that long."
             }
             DropReason::Exhausted => {
                 "Call again later, from the last checkpoint if there is one; \
-                 \"maxContinuationRetries\" of this peer says how often a stream is taken up again."
+                 \"maxContinuationRetries\" of this server says how often a stream is taken up again."
             }
             DropReason::TextLimit | DropReason::TokenLimit => {
                 "Ask the tool for less at a time; what there was of its text is in the error."

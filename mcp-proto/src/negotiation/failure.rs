@@ -116,7 +116,8 @@ impl Failure {
                 // Whoever keeps standard error adds it.
                 stderr: Vec::new(),
             },
-            remedy: "correct what the server complains about".to_string(),
+            remedy: "correct what makes the server end (run its command by hand to see more)"
+                .to_string(),
         }
     }
 

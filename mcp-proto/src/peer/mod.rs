@@ -38,7 +38,7 @@ use alloc::vec::Vec;
 use crate::action::{Action, LinkTarget};
 use crate::cache::ResponseCache;
 use crate::config::{PeerConfig, PinnedPeer};
-use crate::error::{Cause, Error};
+use crate::error::{CLIENT_CLOSED, Cause, Error};
 use crate::event::Event;
 use crate::identity::{CallerMeta, MetaError, TraceId};
 use crate::ids::{OperationId, PeerId};
@@ -436,7 +436,7 @@ impl Peer {
         self.phase = Phase::Closing;
         self.recovery.stop();
         self.end_all(now, || Cause::Closed {
-            detail: String::from("the client was closed"),
+            detail: String::from(CLIENT_CLOSED),
             stderr: Vec::new(),
         });
         self.retire_link(now);

@@ -4,8 +4,10 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use mcp_proto::wire::Json;
 
 use crate::exit::Failure;
@@ -40,7 +42,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Start this server only
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) peer: Option<String>,
     /// The driver that moves the bytes; results are the same
     #[arg(long, global = true, value_enum, default_value_t = Driver::Tokio)]
@@ -80,11 +82,13 @@ pub(crate) enum Command {
     /// Read a resource
     Read {
         /// The URI, as `resources` lists it; NAME/URI asks that server, whatever it lists
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         uri: String,
     },
     /// Get a prompt
     Prompt {
         /// The name, as `prompts` lists it; NAME/PROMPT asks that server
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// Its arguments: a JSON object of strings, `@FILE`, or `-` for standard input
         #[arg(value_name = "JSON")]
@@ -106,7 +110,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Call {
     /// The tool, as `tools` lists it
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present = "resume", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tool: Option<String>,
     /// Its arguments: a JSON object, `@FILE`, or `-` for standard input
     #[arg(value_name = "JSON")]
@@ -123,7 +127,7 @@ pub(crate) struct Call {
     /// Show progress on standard error
     #[arg(long)]
     pub(crate) progress: bool,
-    /// Answer an input request of this key; may be repeated
+    /// Answer what the server asks for under this key, as {"action":"accept","content":{…}}; may be repeated
     #[arg(long, value_name = "KEY=JSON", value_parser = input)]
     pub(crate) input: Vec<(String, Json)>,
     /// If the server asks for input that is not given, keep the call in this file
@@ -166,12 +170,15 @@ Answers:
   {"id":5,"event":"notification","peer":"web","method":"notifications/…"}
 
 A line that is no operation is answered with "line", its number, and an error of the kind
-"usage"; the exit status is then 2, and otherwise 0, whatever the outcomes are. With --json an
-error of the configuration is one line of JSON on standard output, too."#;
+"usage"; the exit status is then 2, and otherwise 0, whatever the outcomes are. Fields that an
+operation does not have are ignored."#;
 
-/// Global options that mean nothing to a command, and are not shown with it.
-const IRRELEVANT: [(&str, &[&str]); 3] = [
-    ("batch", &["json"]),
+/// What --json means to `batch`, whose lines are JSON without it.
+const BATCH_JSON: &str =
+    "Print an error that keeps it from starting as a line of JSON, too; the other lines always are";
+
+/// Global options that mean nothing to a command: they are not shown with it, and refused.
+const IRRELEVANT: [(&str, &[&str]); 2] = [
     ("demo", &["config", "peer"]),
     (
         "fake-server",
@@ -184,28 +191,55 @@ fn command() -> clap::Command {
     let examples = CALL.replace("mcp-harness", program::short_name());
     command = command.mut_subcommand("call", |command| command.after_help(examples));
     let globals: Vec<clap::Arg> = command.get_arguments().cloned().collect();
+    let with = |ids: &[&str], change: fn(clap::Arg) -> clap::Arg| -> Vec<clap::Arg> {
+        let globals = globals.iter();
+        globals
+            .filter(|arg| ids.contains(&arg.get_id().as_str()))
+            .map(|arg| change(arg.clone()))
+            .collect()
+    };
     for (name, hidden) in IRRELEVANT {
-        let hidden = globals
-            .iter()
-            .filter(|arg| hidden.contains(&arg.get_id().as_str()));
-        let hidden: Vec<clap::Arg> = hidden.map(|arg| arg.clone().hide(true)).collect();
+        let hidden = with(hidden, |arg| arg.hide(true));
         command = command.mut_subcommand(name, |command| command.args(hidden));
     }
-    command
+    let json = with(&["json"], |arg| arg.help(BATCH_JSON));
+    command.mut_subcommand("batch", |command| command.args(json))
+}
+
+/// An option that was given and would be ignored.
+fn check_relevant(matches: &ArgMatches) -> Result<(), Failure> {
+    let Some((command, given)) = matches.subcommand() else {
+        return Ok(());
+    };
+    let irrelevant = IRRELEVANT.iter().filter(|(name, _)| *name == command);
+    let mut ids = irrelevant.flat_map(|(_, ids)| *ids);
+    match ids.find(|id| given.value_source(id) == Some(ValueSource::CommandLine)) {
+        Some(id) => Err(Failure::usage(
+            format!("--{id} means nothing to {command}"),
+            "Leave it out.",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The command line. Whoever asks for help or for the version is shown it, and nothing else happens.
 pub(crate) fn parse() -> Result<Cli, Failure> {
     let parsed = command().try_get_matches();
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| match error.kind() {
+    let parsed = parsed.and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, matches))
+    });
+    let parsed = parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !asks_for_json() => error.exit(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             Failure::usage("no command was given", "See `mcp-harness --help`.")
         }
         _ => wrong(&error.render().to_string()),
-    })
+    });
+    let (cli, matches) = parsed?;
+    check_relevant(&matches)?;
+    Ok(cli)
 }
 
 /// Whether one JSON document is wanted, though the command line is wrong.
@@ -239,6 +273,9 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: u64 = digits.parse().map_err(|_| {
         "expected a whole number of milliseconds, or one with ms, s or m".to_owned()
     })?;
+    if number == 0 {
+        return Err("expected more than nothing".to_owned());
+    }
     match unit {
         "" | "ms" => Some(Duration::from_millis(number)),
         "s" => Some(Duration::from_secs(number)),
@@ -249,9 +286,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn input(text: &str) -> Result<(String, Json), String> {
-    let (key, json) = text
-        .split_once('=')
-        .ok_or("expected KEY=JSON, such as name='{\"action\":\"accept\"}'")?;
+    let (key, json) = text.split_once('=').ok_or(
+        "expected KEY=JSON, such as name='{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}'",
+    )?;
     let json = Json::parse(json).map_err(|error| error.to_string())?;
     if !json.as_str().starts_with('{') {
         return Err("the answer must be a JSON object".to_owned());
@@ -273,7 +310,16 @@ mod tests {
         for (text, millis) in [("250", 250), ("250ms", 250), ("3s", 3_000), ("2m", 120_000)] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1", "1.5s", "3h", "18446744073709551615m"] {
+        for text in [
+            "",
+            "s",
+            "0",
+            "0s",
+            "-1",
+            "1.5s",
+            "3h",
+            "18446744073709551615m",
+        ] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

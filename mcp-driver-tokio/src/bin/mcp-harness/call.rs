@@ -1,72 +1,97 @@
 //! `call`, `read` and `prompt`.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use mcp_proto::continuation::Continuation;
-use mcp_proto::types::{InputRequired, InputResponse, InputResponses, OutputCheck};
+use mcp_proto::types::OutputCheck;
 use mcp_proto::wire::Json;
-use mcp_proto::{Ended, Operation, Outcome, PendingInput, Reply, Request};
+use mcp_proto::{Ended, ErrorKind, Operation, Outcome, Reply, Request};
 
 use crate::args::{Call, Global};
 use crate::exit::{Exit, Failure};
+use crate::files::{self, Draft};
 use crate::output::{self, Bar, Reader, json};
+use crate::questions::{self, Answers};
 use crate::session::{self, Deadlines, Session};
+
+/// A call before anything is started for it.
+pub(crate) struct Prepared {
+    operation: Operation,
+    /// The tool that is asked for.
+    tool: String,
+    /// Where it is kept if it needs input.
+    draft: Option<Draft>,
+    answers: Answers,
+}
 
 /// Calls a tool, and goes on with it as long as all that the server asks for is given.
 pub(crate) fn tool(
     session: &dyn Session,
     global: &Global,
     options: &Call,
-    operation: Operation,
+    call: Prepared,
 ) -> Result<Exit, Failure> {
-    let asked = match &operation.request {
-        Request::CallTool(call) => call.tool.clone(),
-        _ => String::new(),
-    };
-    let ended = rounds(session, options, operation);
-    if let (Outcome::InputRequired(pending), Some(file)) =
-        (&ended.outcome, &options.save_continuation)
-    {
-        save(file, pending)?;
-    }
-    if global.json {
-        output::print_json(json::call(&ended, &asked));
-    }
-    exit(&ended, global, |reply| match reply {
-        Reply::Call(result) => {
-            if result.is_error {
-                let text = output::text(result, Reader::of(&io::stderr()));
-                output::say(text.trim_end());
-                return Exit::CallFailed;
-            }
-            output::print(&output::text(result, Reader::of(&io::stdout())));
-            match &result.output_check {
-                OutputCheck::Mismatch(fault) => {
-                    output::note("error", &format!("the tool ran, but its {fault}"));
-                    Exit::CallFailed
-                }
-                OutputCheck::Impossible(reason) => {
-                    output::note(
-                        "warning",
-                        &format!("the result was not validated: {reason}"),
-                    );
-                    Exit::Good
-                }
-                _ => Exit::Good,
+    let mut answers = call.answers;
+    let ended = rounds(session, options, call.operation, &mut answers);
+    answers.warn_of_unused(&ended);
+    let (kept, unkept) = match (&ended.outcome, call.draft, &options.save_continuation) {
+        (Outcome::InputRequired(pending), Some(draft), Some(file)) => {
+            match draft.keep(&pending.continuation.to_json()) {
+                Ok(()) => (Some(file.as_path()), None),
+                Err(error) => (
+                    None,
+                    Some(Failure::system(unwritable(file, &error), WRITABLE)),
+                ),
             }
         }
+        _ => (None, None),
+    };
+    let show = Show {
+        global,
+        asked: ("tool", &call.tool),
+        kept,
+        beside: unkept.as_ref(),
+    };
+    let exit = finish(&ended, &show, show_result)?;
+    match unkept {
+        // It stands in the document.
+        Some(failure) if global.json => Ok(failure.exit),
+        Some(failure) => Err(failure),
+        None => Ok(exit),
+    }
+}
+
+fn show_result(reply: &Reply) -> Exit {
+    let Reply::Call(result) = reply else {
+        return Exit::Good;
+    };
+    if result.is_error {
+        let text = output::text(result, Reader::of(&io::stderr()));
+        output::say(text.trim_end());
+        return Exit::CallFailed;
+    }
+    output::print(&output::text(result, Reader::of(&io::stdout())));
+    match &result.output_check {
+        OutputCheck::Mismatch(fault) => {
+            output::note("error", &format!("the tool ran, but its {fault}"));
+            Exit::CallFailed
+        }
+        OutputCheck::Impossible(reason) => {
+            output::note(
+                "warning",
+                &format!("the result was not validated: {reason}"),
+            );
+            Exit::Good
+        }
         _ => Exit::Good,
-    })
+    }
 }
 
 pub(crate) fn read(session: &dyn Session, global: &Global, uri: String) -> Result<Exit, Failure> {
-    let ended = session::run(session, Operation::new(Request::ReadResource { uri }));
-    if global.json {
-        output::print_json(json::other(&ended));
-    }
-    exit(&ended, global, |reply| {
+    let request = Request::ReadResource { uri: uri.clone() };
+    let ended = session::run(session, Operation::new(request));
+    finish(&ended, &Show::of(global, ("uri", &uri)), |reply| {
         if let Reply::Read(result) = reply {
             output::print(&output::contents(result, Reader::of(&io::stdout())));
         }
@@ -80,12 +105,12 @@ pub(crate) fn prompt(
     name: String,
     arguments: Option<Json>,
 ) -> Result<Exit, Failure> {
-    let request = Request::GetPrompt { name, arguments };
+    let request = Request::GetPrompt {
+        name: name.clone(),
+        arguments,
+    };
     let ended = session::run(session, Operation::new(request));
-    if global.json {
-        output::print_json(json::other(&ended));
-    }
-    exit(&ended, global, |reply| {
+    finish(&ended, &Show::of(global, ("name", &name)), |reply| {
         if let Reply::Prompt(result) = reply {
             output::print(&output::prompt(result, Reader::of(&io::stdout())));
         }
@@ -93,137 +118,159 @@ pub(crate) fn prompt(
     })
 }
 
-/// The exit status of an outcome. People are shown it, and `complete` shows them an answer; with `--json`
-/// it was printed before.
-fn exit(
+/// How an outcome is shown.
+struct Show<'a> {
+    global: &'a Global,
+    /// What the operation was about: a member of the document, and its value.
+    asked: (&'static str, &'a str),
+    /// The file that the call was kept in.
+    kept: Option<&'a Path>,
+    /// What went wrong beside it.
+    beside: Option<&'a Failure>,
+}
+
+impl<'a> Show<'a> {
+    const fn of(global: &'a Global, asked: (&'static str, &'a str)) -> Self {
+        Self {
+            global,
+            asked,
+            kept: None,
+            beside: None,
+        }
+    }
+}
+
+/// Shows an outcome: to programs as one document, to people by `complete` where it is an answer.
+fn finish(
     ended: &Ended,
-    global: &Global,
+    show: &Show<'_>,
     complete: impl FnOnce(&Reply) -> Exit,
 ) -> Result<Exit, Failure> {
+    if let Outcome::Failed(error) = &ended.outcome {
+        return Err(Failure {
+            about: json::who(ended, show.asked),
+            ..error.clone().into()
+        });
+    }
+    let to_program = show.global.json;
+    if to_program {
+        output::print_json(json::operation(ended, show.asked, show.beside));
+    }
     Ok(match &ended.outcome {
         Outcome::Complete(Reply::Call(result))
-            if global.json && (result.is_error || result.output_check.mismatch().is_some()) =>
+            if to_program && (result.is_error || result.output_check.mismatch().is_some()) =>
         {
             Exit::CallFailed
         }
-        Outcome::Complete(_) if global.json => Exit::Good,
-        Outcome::Complete(reply) => complete(reply),
-        Outcome::InputRequired(_) if global.json => Exit::InputNeeded,
+        Outcome::Complete(reply) if !to_program => complete(reply),
         Outcome::InputRequired(pending) => {
-            ask(ended.peer.as_deref(), &pending.input);
+            if !to_program {
+                let is_call = show.asked.0 == "tool";
+                questions::ask(ended.peer.as_deref(), &pending.input, is_call, show.kept);
+            }
             Exit::InputNeeded
         }
-        Outcome::Failed(error) if global.json => error.into(),
-        Outcome::Failed(error) => return Err(error.clone().into()),
+        _ => Exit::Good,
     })
 }
 
-/// Shows what the server wants to know, and how to say it.
-fn ask(peer: Option<&str>, input: &InputRequired) {
-    let peer = peer.map_or_else(String::new, |peer| format!("{peer}: "));
-    for request in &input.requests {
-        let prompt = request.prompt();
-        output::note("input", &format!("{peer}{}: {prompt}", request.key));
-    }
-    let keys: Vec<&str> = input
-        .requests
-        .iter()
-        .map(|request| request.key.as_str())
-        .collect();
-    let message = match keys.as_slice() {
-        [] => "The server wants to be asked again later: repeat the call.".to_owned(),
-        [key, ..] => format!(
-            "Answer {} with one --input each, such as \
-             --input {key}='{{\"action\":\"accept\",\"content\":{{}}}}'.",
-            keys.join(", ")
-        ),
-    };
-    output::note("help", &message);
-}
-
 /// The call, and what follows while all that the server asks for is given. The client counts the rounds.
-fn rounds(session: &dyn Session, options: &Call, mut operation: Operation) -> Ended {
+fn rounds(
+    session: &dyn Session,
+    options: &Call,
+    mut operation: Operation,
+    answers: &mut Answers,
+) -> Ended {
     let bar = options.progress.then(Bar::new);
-    operation.options.total_timeout = options.timeout;
     operation.options.progress = options.progress;
-    operation.options.validate_output = options.validate;
     loop {
+        operation.options.total_timeout = options.timeout;
+        operation.options.validate_output = options.validate;
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
         // A call has one part, so that its timeout is the limit.
         let none = Deadlines::default();
         session::advise(&mut ended, options.timeout, &none, "--timeout");
+        answers.advise(&mut ended);
+        if options.resume.is_some() {
+            advise_resumed(&mut ended);
+        }
         let Outcome::InputRequired(pending) = &ended.outcome else {
             return ended;
         };
-        let Some(answers) = answers(&pending.input, &options.input) else {
+        let Some(given) = answers.to(&pending.input) else {
             return ended;
         };
-        operation = Operation::resume(pending.continuation.clone(), answers);
-        operation.options.total_timeout = options.timeout;
-        operation.options.validate_output = options.validate;
+        operation = Operation::resume(pending.continuation.clone(), given);
     }
 }
 
-/// The answers to all that is asked for; `None` when one is not given.
-fn answers(input: &InputRequired, given: &[(String, Json)]) -> Option<InputResponses> {
-    let mut answers = InputResponses::new();
-    for request in &input.requests {
-        let (_, json) = given.iter().rfind(|(key, _)| *key == request.key)?;
-        answers = answers.with(&*request.key, InputResponse::raw(json.clone()));
+/// What to do about a call that its server or configuration does not know any more.
+fn advise_resumed(ended: &mut Ended) {
+    if let Outcome::Failed(error) = &mut ended.outcome
+        && error.kind() == ErrorKind::Usage
+        && error.advice.is_none()
+    {
+        let advice = "go on with the configuration that the call was made with, or make it anew";
+        *error = error.clone().advise(advice);
     }
-    Some(answers)
 }
 
-/// What is called: a tool, or the request that was kept in a file, with the answers that are given.
-pub(crate) fn operation(options: &Call, arguments: Option<Json>) -> Result<Operation, Failure> {
-    if let Some(file) = &options.save_continuation {
-        // Found out before the call is made, not when there is something to lose.
-        let directory = file
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or_else(|| Path::new("."));
-        if let Err(error) = fs::read_dir(directory) {
-            return Err(Failure::usage(unwritable(file, &error), WRITABLE));
-        }
-    }
+/// What is called: a tool, or the request that was kept in a file, with the answers that are given. Whether it
+/// can be kept is found out before it is made, not when there is something to lose.
+pub(crate) fn prepare(options: &Call, arguments: Option<Json>) -> Result<Prepared, Failure> {
+    let mut answers = Answers::new(&options.input);
+    let (operation, tool) = operation(options, arguments, &mut answers)?;
+    let draft = match &options.save_continuation {
+        Some(file) => Some(
+            Draft::of(file).map_err(|error| Failure::usage(unwritable(file, &error), WRITABLE))?,
+        ),
+        None => None,
+    };
+    Ok(Prepared {
+        operation,
+        tool,
+        draft,
+        answers,
+    })
+}
+
+/// The operation, and the tool that it is about.
+fn operation(
+    options: &Call,
+    arguments: Option<Json>,
+    answers: &mut Answers,
+) -> Result<(Operation, String), Failure> {
     let Some(file) = &options.resume else {
-        let mut operation = Operation::call(options.tool.clone().unwrap_or_default(), arguments);
+        let tool = options.tool.clone().unwrap_or_default();
+        let mut operation = Operation::call(tool.clone(), arguments);
         operation.options.idempotency_key = options.idempotency_key.clone();
-        return Ok(operation);
+        return Ok((operation, tool));
     };
     let unusable = |error: &dyn std::fmt::Display| {
         let message = format!("cannot go on from {}: {error}", file.display());
         Failure::usage(message, "Give the file that --save-continuation wrote.")
     };
-    let text = fs::read_to_string(file).map_err(|error| unusable(&error))?;
+    let text = files::read_regular(file).map_err(|error| unusable(&error))?;
     let continuation = Continuation::from_json(&text).map_err(|error| unusable(&error))?;
-    let Some(answers) = answers(continuation.input(), &options.input) else {
-        let asked = continuation.input().requests.iter();
+    let input = continuation.input();
+    let Some(given) = answers.to(input) else {
+        let asked = input.requests.iter();
         let keys: Vec<&str> = asked.map(|request| request.key.as_str()).collect();
         let message = format!("the server asks for {}", keys.join(", "));
-        return Err(Failure::usage(message, "Give one --input KEY=JSON each."));
+        let remedy = format!("Give{}.", questions::samples(input));
+        return Err(Failure::usage(message, remedy));
     };
-    Ok(Operation::resume(continuation, answers))
+    let tool = match continuation.request().request() {
+        Some(Request::CallTool(call)) => call.tool,
+        _ => String::new(),
+    };
+    Ok((Operation::resume(continuation, given), tool))
 }
 
 const WRITABLE: &str = "Give --save-continuation a file that can be written.";
 
 fn unwritable(file: &Path, error: &io::Error) -> String {
     format!("cannot write {}: {error}", file.display())
-}
-
-/// Keeps a call that waits for input.
-fn save(file: &Path, pending: &PendingInput) -> Result<(), Failure> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    // It holds what the call was given, and what the server said.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let text = pending.continuation.to_json();
-    let written = options
-        .open(file)
-        .and_then(|mut open| open.write_all(text.as_bytes()));
-    written.map_err(|error| Failure::system(unwritable(file, &error), WRITABLE))
 }

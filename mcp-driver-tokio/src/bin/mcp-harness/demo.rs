@@ -61,14 +61,14 @@ pub(crate) fn run(global: &Global) -> Result<Exit, Failure> {
         ..Demo::default()
     };
     demo.print(INTRODUCTION);
-    crate::with_config(global, config()?, |session, _| {
-        let shown = demo.show(session);
-        if !demo.json {
-            return shown.map(|()| Exit::Good);
-        }
-        output::print_json(demo.document(shown.as_ref().err()));
-        Ok(shown.map_or_else(|failure| failure.exit, |()| Exit::Good))
-    })
+    let done = crate::with_config(global, config()?, |session, _| {
+        demo.show(session).map(|()| Exit::Good)
+    });
+    if !demo.json {
+        return done;
+    }
+    output::print_json(demo.document(done.as_ref().err()));
+    Ok(done.unwrap_or_else(|failure| failure.exit))
 }
 
 /// The demo as it goes: for people what happens, for programs what was checked.

@@ -1,46 +1,66 @@
 //! `doctor`: per server what was run, what came back, and what to do about it.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt::Write as _;
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mcp_proto::Diagnosis;
+use mcp_proto::action::LinkTarget;
+use mcp_proto::config::{Templated, Transport};
 use mcp_proto::metrics::ServerSnapshot;
 use mcp_proto::report::PeerState;
 use mcp_proto::wire::{Json, ObjectWriter};
-use mcp_proto::{Era, Operation, Request, Version};
+use mcp_proto::{Config, Diagnosis, Era, Operation, Request, Version};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, json, one_line};
 use crate::session::{self, Session};
 
+/// What is known about a server beside its diagnosis.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    /// How long it took to become ready or to fail.
+    after: Option<Duration>,
+    metrics: Option<&'a ServerSnapshot>,
+    /// The file that its command names, where the command does not say so itself.
+    program: Option<&'a str>,
+}
+
 /// Connects every server and shows everything that is known about it.
 pub(crate) fn run(
     session: &dyn Session,
     global: &Global,
     names: &[String],
+    programs: &BTreeMap<String, String>,
 ) -> Result<Exit, Failure> {
     let settled = settle_each(session, names);
     session::settle(session)?;
     let mut diagnoses = session.diagnoses();
     diagnoses.sort_by(|a, b| a.report.name.cmp(&b.report.name));
-    let after = |diagnosis: &Diagnosis| settled.get(&diagnosis.report.name).copied();
     let metrics = session.metrics();
-    let metrics = |diagnosis: &Diagnosis| {
-        let mut servers = metrics.servers.iter();
-        servers.find(|server| server.server == diagnosis.report.name)
+    let beside = |diagnosis: &Diagnosis| {
+        let name = &diagnosis.report.name;
+        Beside {
+            after: settled.get(name).copied(),
+            metrics: metrics.servers.iter().find(|server| server.server == *name),
+            program: programs.get(name).map(String::as_str),
+        }
     };
     if global.json {
-        output::print_json(document(&diagnoses, after, metrics));
+        let documents: Vec<Vec<u8>> = diagnoses
+            .iter()
+            .map(|diagnosis| json::document(|object| write(object, diagnosis, beside(diagnosis))))
+            .collect();
+        output::print_json(json::document(|object| {
+            json::objects(object, "peers", &documents);
+        }));
     } else {
         for (index, diagnosis) in diagnoses.iter().enumerate() {
             let gap = if index == 0 { "" } else { "\n" };
-            output::print(&format!(
-                "{gap}{}",
-                text(diagnosis, after(diagnosis), metrics(diagnosis))
-            ));
+            output::print(&format!("{gap}{}", text(diagnosis, beside(diagnosis))));
         }
     }
     let failed = |diagnosis: &Diagnosis| diagnosis.report.state == PeerState::Failed;
@@ -49,6 +69,39 @@ pub(crate) fn run(
     } else {
         Exit::Good
     })
+}
+
+/// The files that commands lead to, by server, where that is not what the commands say. What came from a
+/// variable may be a secret and is not shown.
+pub(crate) fn programs(config: &Config) -> BTreeMap<String, String> {
+    let pinned = config
+        .clone()
+        .pin(&mut |name| env::var(name).ok(), &mut executable);
+    let shown = pinned.peers.iter().filter_map(|peer| {
+        let Transport::Stdio(stdio) = &peer.config.transport else {
+            return None;
+        };
+        let LinkTarget::Process(plan) = peer.target.as_deref().ok()? else {
+            return None;
+        };
+        let variable =
+            stdio.command.is_expanded() || stdio.cwd.as_ref().is_some_and(Templated::is_expanded);
+        let differs = !variable && plan.program != stdio.command.value();
+        differs.then(|| (peer.config.name.clone(), plan.program.clone()))
+    });
+    shown.collect()
+}
+
+/// The absolute path of a file that can be executed.
+fn executable(path: &str) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    let runs = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let runs = true;
+    let absolute = std::path::absolute(path).ok()?;
+    let path = absolute.to_str().filter(|_| runs && metadata.is_file());
+    path.map(str::to_owned)
 }
 
 /// How long each server took to become ready or to fail.
@@ -87,11 +140,7 @@ fn remedy(diagnosis: &Diagnosis) -> String {
     "Nothing to do.".to_owned()
 }
 
-fn text(
-    diagnosis: &Diagnosis,
-    after: Option<Duration>,
-    metrics: Option<&ServerSnapshot>,
-) -> String {
+fn text(diagnosis: &Diagnosis, beside: Beside<'_>) -> String {
     let report = &diagnosis.report;
     let mut shown = String::new();
     let mut line = |label: &str, value: &str| {
@@ -100,10 +149,13 @@ fn text(
         let _ = writeln!(shown, "  {label:<10}{:indent$}{}", "", one_line(value));
     };
     line("ran", &diagnosis.command);
+    if let Some(program) = beside.program {
+        line("program", program);
+    }
     if let Some(server) = &diagnosis.server {
         line("server", server);
     }
-    let state = match after {
+    let state = match beside.after {
         Some(after) => format!("{} after {} ms", report.state.as_str(), after.as_millis()),
         None => report.state.as_str().to_owned(),
     };
@@ -124,7 +176,7 @@ fn text(
         line("stderr", stderr);
     }
     line("counted", &counted(diagnosis));
-    if let Some(metrics) = metrics {
+    if let Some(metrics) = beside.metrics {
         line("available", &availability(metrics));
     }
     for note in &report.notes {
@@ -189,36 +241,15 @@ fn counters(diagnosis: &Diagnosis) -> [(&'static str, u64); 7] {
     ]
 }
 
-fn document<'m>(
-    diagnoses: &[Diagnosis],
-    after: impl Fn(&Diagnosis) -> Option<Duration>,
-    metrics: impl Fn(&Diagnosis) -> Option<&'m ServerSnapshot>,
-) -> Vec<u8> {
-    json::document(|object| {
-        let out = object.key("peers");
-        out.push(b'[');
-        for (index, diagnosis) in diagnoses.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            let mut peer = ObjectWriter::new(out);
-            write(&mut peer, diagnosis, after(diagnosis));
-            if let Some(metrics) = metrics(diagnosis).and_then(|metrics| Json::encode(metrics).ok())
-            {
-                peer.raw("metrics", metrics.as_str());
-            }
-            peer.end();
-        }
-        out.push(b']');
-    })
-}
-
-fn write(object: &mut ObjectWriter<'_>, diagnosis: &Diagnosis, after: Option<Duration>) {
+fn write(object: &mut ObjectWriter<'_>, diagnosis: &Diagnosis, beside: Beside<'_>) {
     let report = &diagnosis.report;
     object.string("name", &report.name);
     object.string("command", &diagnosis.command);
+    if let Some(program) = beside.program {
+        object.string("program", program);
+    }
     object.string("state", report.state.as_str());
-    if let Some(after) = after {
+    if let Some(after) = beside.after {
         object.u64(
             "settledMs",
             u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
@@ -254,4 +285,10 @@ fn write(object: &mut ObjectWriter<'_>, diagnosis: &Diagnosis, after: Option<Dur
         object.raw("failure", failure.as_str());
     }
     object.string("remedy", &remedy(diagnosis));
+    let metrics = beside
+        .metrics
+        .and_then(|metrics| Json::encode(metrics).ok());
+    if let Some(metrics) = metrics {
+        object.raw("metrics", metrics.as_str());
+    }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Failure {
     pub(crate) details: Vec<String>,
     /// All that is known, where it is an error of the client.
     pub(crate) error: Option<Box<Error>>,
+    /// Whom and what it was about, as members of the document; for operations on servers.
+    pub(crate) about: Vec<(&'static str, String)>,
     /// How the process ends.
     pub(crate) exit: Exit,
 }
@@ -64,6 +66,7 @@ impl Failure {
             remedy: remedy.into(),
             details: Vec::new(),
             error: None,
+            about: Vec::new(),
             exit: Exit::Usage,
         }
     }
@@ -83,6 +86,35 @@ impl Failure {
             exit: Exit::CallFailed,
             ..Self::usage(message, remedy)
         }
+    }
+
+    /// The same after a signal, which is why it failed, however that showed. Who sent it need only be told
+    /// what may have happened all the same.
+    pub(crate) fn interrupted(self) -> Self {
+        let remedy = if self.may_have_executed() {
+            "Find out whether it was carried out before you repeat it."
+        } else if self.about.is_empty() {
+            "Run it again."
+        } else {
+            "Run it again: it was not carried out."
+        };
+        let error = self.error.map(|error| Error {
+            cause: Cause::Cancelled,
+            ..*error
+        });
+        Self {
+            kind: ErrorKind::Cancelled,
+            error: error.map(Box::new),
+            about: self.about,
+            exit: Exit::Interrupted,
+            ..Self::usage("interrupted by a signal", remedy)
+        }
+    }
+
+    /// Whether a server may have carried out what was asked of it.
+    pub(crate) fn may_have_executed(&self) -> bool {
+        let error = self.error.as_deref();
+        !self.about.is_empty() && error.is_some_and(Error::may_have_executed)
     }
 
     /// The machine has no more threads or descriptors.
@@ -106,6 +138,7 @@ impl From<Error> for Failure {
             },
             exit: (&error).into(),
             error: Some(Box::new(error)),
+            about: Vec::new(),
         }
     }
 }

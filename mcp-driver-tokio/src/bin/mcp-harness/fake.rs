@@ -1,6 +1,5 @@
 //! `fake-server`: the other side, for tests and the demo.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +7,7 @@ use clap::{Args, ValueEnum};
 use mcp_fake_server::{LegacyVersion, Script, stdio};
 
 use crate::exit::Failure;
+use crate::files;
 
 #[derive(Debug, Args)]
 pub(crate) struct FakeServer {
@@ -72,8 +72,8 @@ fn script(options: FakeServer) -> Result<Script, Failure> {
     let Transport::Stdio = options.transport;
     let mut script = match (&options.script, options.script_json) {
         (Some(path), _) => {
-            let text = fs::read_to_string(path)
-                .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+            let text =
+                files::read(path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
             parse(&text)?
         }
         (None, Some(text)) => parse(&text)?,

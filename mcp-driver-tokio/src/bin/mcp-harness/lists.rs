@@ -32,10 +32,16 @@ pub(crate) fn tools(
     global: &Global,
     names: &[String],
 ) -> Result<Exit, Failure> {
-    show(session, global, Request::ListTools, |reply| match reply {
-        Reply::Tools(list) => table("TOOL", names, list, |tool| tool.description()),
-        _ => String::new(),
-    })
+    show(
+        session,
+        global,
+        names,
+        Request::ListTools,
+        |reply| match reply {
+            Reply::Tools(list) => table("TOOL", names, list, |tool| tool.description()),
+            _ => String::new(),
+        },
+    )
 }
 
 pub(crate) fn resources(
@@ -46,6 +52,7 @@ pub(crate) fn resources(
     show(
         session,
         global,
+        names,
         Request::ListResources,
         |reply| match reply {
             Reply::Resources(list) => table("RESOURCE", names, list, |resource| {
@@ -62,7 +69,7 @@ pub(crate) fn templates(
     names: &[String],
 ) -> Result<Exit, Failure> {
     let request = Request::ListResourceTemplates;
-    show(session, global, request, |reply| match reply {
+    show(session, global, names, request, |reply| match reply {
         Reply::ResourceTemplates(list) => table("TEMPLATE", names, list, |template| {
             Some(template.description().unwrap_or_else(|| template.name()))
         }),
@@ -75,15 +82,22 @@ pub(crate) fn prompts(
     global: &Global,
     names: &[String],
 ) -> Result<Exit, Failure> {
-    show(session, global, Request::ListPrompts, |reply| match reply {
-        Reply::Prompts(list) => table("PROMPT", names, list, |prompt| prompt.description()),
-        _ => String::new(),
-    })
+    show(
+        session,
+        global,
+        names,
+        Request::ListPrompts,
+        |reply| match reply {
+            Reply::Prompts(list) => table("PROMPT", names, list, |prompt| prompt.description()),
+            _ => String::new(),
+        },
+    )
 }
 
 fn show(
     session: &dyn Session,
     global: &Global,
+    names: &[String],
     request: Request,
     table: impl FnOnce(&Reply) -> String,
 ) -> Result<Exit, Failure> {
@@ -94,7 +108,7 @@ fn show(
         Outcome::InputRequired(_) => return Ok(Exit::InputNeeded),
     };
     if global.json {
-        output::print_json(json::list(&reply));
+        output::print_json(json::list(&reply, names));
     } else {
         output::print(&table(&reply));
     }
@@ -124,6 +138,6 @@ fn table<T: Entry>(
         let first = description.trim().lines().next().unwrap_or_default();
         [listed.name.clone(), peer, first.to_owned()]
     };
-    let headings = [heading, "PEER", "DESCRIPTION"];
+    let headings = [heading, "SERVER", "DESCRIPTION"];
     output::table(headings, list.iter().map(row).collect())
 }

@@ -10,10 +10,12 @@ mod demo;
 mod doctor;
 mod exit;
 mod fake;
+mod files;
 mod interrupt;
 mod lists;
 mod output;
 mod program;
+mod questions;
 mod session;
 mod setup;
 
@@ -44,9 +46,9 @@ fn main() -> ExitCode {
     code
 }
 
-/// Says why nothing came of the command. Whoever interrupted it knows.
+/// Says why nothing came of the command. Whoever interrupted it knows, but not what that left behind.
 fn end(failure: &Failure, to_program: bool) -> ExitCode {
-    if to_program || failure.exit != Exit::Interrupted {
+    if to_program || failure.exit != Exit::Interrupted || failure.may_have_executed() {
         output::failure(failure, to_program);
     }
     failure.exit.into()
@@ -55,36 +57,44 @@ fn end(failure: &Failure, to_program: bool) -> ExitCode {
 fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Demo => demo::run(global),
-        Command::Report => connected(global, |session, _| lists::report(session, global)),
-        Command::Tools => connected(global, |session, names| {
+        Command::Report => listed(global, |session, _| lists::report(session, global)),
+        Command::Tools => listed(global, |session, names| {
             lists::tools(session, global, names)
         }),
-        Command::Resources { templates: false } => connected(global, |session, names| {
+        Command::Resources { templates: false } => listed(global, |session, names| {
             lists::resources(session, global, names)
         }),
-        Command::Resources { templates: true } => connected(global, |session, names| {
+        Command::Resources { templates: true } => listed(global, |session, names| {
             lists::templates(session, global, names)
         }),
-        Command::Prompts => connected(global, |session, names| {
+        Command::Prompts => listed(global, |session, names| {
             lists::prompts(session, global, names)
         }),
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
-            let operation = call::operation(&options, arguments)?;
+            let call = call::prepare(&options, arguments)?;
             connected(global, |session, _| {
-                call::tool(session, global, &options, operation)
+                call::tool(session, global, &options, call)
             })
         }
         Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),
         Command::Prompt { name, arguments } => {
-            let arguments = setup::object(arguments.as_deref())?;
+            let arguments = setup::texts(arguments.as_deref())?;
             connected(global, |session, _| {
                 call::prompt(session, global, name, arguments)
             })
         }
-        Command::Doctor => connected(global, |session, names| doctor::run(session, global, names)),
+        Command::Doctor => {
+            let config = setup::config(global)?;
+            setup::warn_of_nothing(global, &config);
+            let programs = doctor::programs(&config);
+            with_config(global, config, |session, names| {
+                doctor::run(session, global, names, &programs)
+            })
+        }
         Command::Batch => {
             let config = setup::config(global)?;
+            setup::warn_of_nothing(global, &config);
             batch::run(config, global.driver)
         }
         // `main` has taken it.
@@ -97,7 +107,22 @@ fn connected(
     global: &Global,
     work: impl FnOnce(&dyn Session, &[String]) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    with_config(global, setup::config(global)?, work)
+    let config = setup::config(global)?;
+    if !config.disabled.is_empty() {
+        // Otherwise the error says that none is configured.
+        setup::warn_of_nothing(global, &config);
+    }
+    with_config(global, config, work)
+}
+
+/// The same, for what shows little when there is no server: it says so.
+fn listed(
+    global: &Global,
+    work: impl FnOnce(&dyn Session, &[String]) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let config = setup::config(global)?;
+    setup::warn_of_nothing(global, &config);
+    with_config(global, config, work)
 }
 
 fn with_config(
@@ -115,9 +140,7 @@ fn with_config(
     }
     match done {
         Ok(exit) => Ok(interrupt.exit(exit)),
-        Err(failure) => Err(Failure {
-            exit: interrupt.exit(failure.exit),
-            ..failure
-        }),
+        Err(failure) if interrupt.is_hit() => Err(failure.interrupted()),
+        Err(failure) => Err(failure),
     }
 }

@@ -73,10 +73,7 @@ pub(crate) fn say(text: &str) {
 /// indented below it; to programs as the one document that they get.
 pub(crate) fn failure(failure: &Failure, to_program: bool) {
     if to_program {
-        return print_json(json::document(|object| {
-            object.string("outcome", "error");
-            json::failure(object, failure);
-        }));
+        return print_json(json::failed(failure));
     }
     note("error", &advised(&failure.message, &failure.remedy));
     for line in &failure.details {

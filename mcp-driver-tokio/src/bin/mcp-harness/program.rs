@@ -72,7 +72,7 @@ pub(crate) fn typed(text: &str) -> String {
 }
 
 /// For a shell, if it needs that.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -1,29 +1,26 @@
 //! From the command line to the configuration.
 
 use std::env;
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mcp_proto::Config;
 use mcp_proto::nearest::nearest;
-use mcp_proto::wire::Json;
+use mcp_proto::wire::{Json, Members};
 
 use crate::args::Global;
 use crate::exit::Failure;
-use crate::output::note;
+use crate::files;
+use crate::output::{advised, note};
 
 /// The file in the current directory.
 const PROJECT_FILE: &str = ".mcp.json";
 
 /// Reads the configuration, says what is odd in it, and leaves the peers that are wanted.
 pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
-    let path = match &global.config {
-        Some(path) => path.clone(),
-        None => default_path()?,
-    };
+    let path = path(global)?;
     let source = path.display().to_string();
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = files::read(&path).map_err(|error| {
         Failure::config(
             format!("{source}: {error}"),
             "Name a configuration file that can be read with --config.",
@@ -56,14 +53,42 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// Says that no server is configured, if none is.
+pub(crate) fn warn_of_nothing(global: &Global, config: &Config) {
+    if !config.peers.is_empty() {
+        return;
+    }
+    let file = path(global).unwrap_or_default().display().to_string();
+    let (what, remedy) = match config.disabled.as_slice() {
+        [] => (
+            format!("no server is configured in {file}"),
+            "add one to its \"mcpServers\": {\"NAME\": {\"command\": \"PROGRAM\", \"args\": []}}"
+                .into(),
+        ),
+        disabled => (
+            format!("every server in {file} is switched off"),
+            format!("remove the \"disabled\": true of {}", disabled.join(" or ")),
+        ),
+    };
+    note("warning", &advised(&what, &remedy));
+}
+
+/// The file that is read.
+fn path(global: &Global) -> Result<PathBuf, Failure> {
+    match &global.config {
+        Some(path) => Ok(path.clone()),
+        None => default_path(),
+    }
+}
+
 /// A JSON object from an argument: the text itself, `@FILE`, or `-` for standard input.
 pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
     let Some(argument) = argument else {
         return Ok(None);
     };
     let (source, text) = match argument.strip_prefix('@') {
-        Some(path) => (path, fs::read_to_string(path)),
-        None if argument == "-" => ("standard input", read_input()),
+        Some(path) => (path, files::read(Path::new(path))),
+        None if argument == "-" => ("standard input", files::read_all(io::stdin().lock())),
         None => ("the arguments", Ok(argument.to_owned())),
     };
     let wrong = |problem: String| {
@@ -85,10 +110,24 @@ pub(crate) fn object(argument: Option<&str>) -> Result<Option<Json>, Failure> {
     Ok(Some(json))
 }
 
-fn read_input() -> io::Result<String> {
-    let mut text = String::new();
-    io::stdin().lock().read_to_string(&mut text)?;
-    Ok(text)
+/// The same, of strings only, as prompts take them.
+// spec: 2026-07-28 schema, GetPromptRequestParams
+pub(crate) fn texts(argument: Option<&str>) -> Result<Option<Json>, Failure> {
+    let Some(json) = object(argument)? else {
+        return Ok(None);
+    };
+    let members = json.view::<Members<'_>>().ok();
+    let wrong = members.as_ref().and_then(|members| {
+        let mut members = members.iter();
+        members.find(|(_, value)| !value.get().starts_with('"'))
+    });
+    match wrong {
+        Some((name, _)) => Err(Failure::usage(
+            format!("the argument {name:?} is not a string"),
+            "Give a prompt strings only, such as '{\"count\": \"2\"}'.",
+        )),
+        None => Ok(Some(json)),
+    }
 }
 
 /// The project's file if there is one, else the user's own.

@@ -46,6 +46,17 @@ pub(super) struct PeerTask {
 }
 
 impl Task {
+    /// Whether it answers what was asked, but does not give back the state that came with the question.
+    pub(super) fn answers_without_state(&self) -> bool {
+        match self {
+            Self::Peers(task) => {
+                let options = &task.operation.options;
+                options.input_responses.is_some() && options.request_state.is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// The tool that is asked for, if it is a call.
     pub(super) fn tool(&self) -> Option<&str> {
         match self {
@@ -105,7 +116,7 @@ fn task(fields: &Fields<'_>) -> Result<Task, String> {
         "close" => return Ok(Task::Close),
         "sleep" => {
             let ms = fields.duration("ms")?;
-            return ms.map(Task::Sleep).ok_or_else(|| missing("ms"));
+            return ms.map(Task::Sleep).ok_or_else(|| fields.missing("ms"));
         }
         "list_tools" => Request::ListTools,
         "list_resources" => Request::ListResources,
@@ -170,7 +181,7 @@ struct Fields<'a>(&'a Members<'a>);
 
 impl Fields<'_> {
     fn id(&self) -> Result<String, String> {
-        let raw = self.0.get("id").ok_or_else(|| missing("id"))?.get();
+        let raw = self.0.get("id").ok_or_else(|| self.missing("id"))?.get();
         match raw.bytes().next() {
             Some(b'"' | b'-' | b'0'..=b'9') => Ok(raw.to_owned()),
             _ => Err("\"id\" is neither a string nor a number".to_owned()),
@@ -178,7 +189,18 @@ impl Fields<'_> {
     }
 
     fn required_text(&self, name: &str) -> Result<String, String> {
-        self.text(name)?.ok_or_else(|| missing(name))
+        self.text(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// That a member is missing, and the one that is there in its stead. Other unknown members are ignored.
+    fn missing(&self, name: &str) -> String {
+        let mut others = self.0.iter().map(|(other, _)| other);
+        match others.find(|other| nearest(other, [name]).is_some()) {
+            Some(other) if other != name => {
+                format!("{}; should {other:?} be it?", missing(name))
+            }
+            _ => missing(name),
+        }
     }
 
     fn text(&self, name: &str) -> Result<Option<String>, String> {
@@ -276,7 +298,18 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_and_the_id_is_kept_where_it_is_usable() {
-        let cases: [(&str, Option<&str>, &str); 12] = [
+        let cases: [(&str, Option<&str>, &str); 15] = [
+            (
+                r#"{"id":1,"op":"call","tol":"x"}"#,
+                Some("1"),
+                "\"tool\" is missing; should \"tol\" be it?",
+            ),
+            (r#"{"ID":1,"op":"report"}"#, None, "; should \"ID\" be it?"),
+            (
+                r#"{"id":1,"op":"read","url":"x:y"}"#,
+                Some("1"),
+                "; should \"url\" be it?",
+            ),
             ("nope", None, "not valid JSON"),
             ("[1]", None, "not a JSON object"),
             (r#"{"op":"report"}"#, None, "\"id\" is missing"),

@@ -60,6 +60,8 @@ struct Label {
     started: Instant,
     /// The tool that was asked for, if it is a call.
     tool: Option<String>,
+    /// It has `input` and no `requestState`.
+    answers_without_state: bool,
 }
 
 impl Batch {
@@ -105,6 +107,7 @@ impl Batch {
             line,
             started: Instant::now(),
             tool: job.task.tool().map(str::to_owned),
+            answers_without_state: job.task.answers_without_state(),
         };
         if self.shared.tracker.is_stopping() {
             // What is pending answers first, as before a `close`.
@@ -298,10 +301,17 @@ impl Shared {
             let (id, message) = (Some(label.id.clone()), message.clone());
             return self.malformed(label.line, &Malformed { id, message });
         }
+        if let Outcome::InputRequired(pending) = &ended.outcome
+            && label.answers_without_state
+            && pending.input.state.is_some()
+        {
+            let message = "the server asks again; give its \"requestState\" back beside \"input\"";
+            output::note("warning", &format!("line {}: {message}", label.line));
+        }
         let tool = label.tool.as_deref();
         let extra = |object: &mut ObjectWriter<'_>| {
-            if tool.is_some() {
-                json::who(object, ended, tool);
+            if let Some(tool) = tool {
+                json::members(object, &json::who(ended, ("tool", tool)));
             }
         };
         let (id, outcome) = (&label.id, &ended.outcome);

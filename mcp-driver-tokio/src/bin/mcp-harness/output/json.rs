@@ -6,7 +6,8 @@ use mcp_proto::wire::encode::{push_single_line, push_string};
 use mcp_proto::wire::{Json, Members, ObjectWriter};
 use mcp_proto::{Ended, Error, ErrorKind, Listed, Outcome, Reply, Report};
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
+use crate::program::typed;
 use crate::session::Progress;
 
 /// `complete`, `input_required`, `cancelled` or `error`.
@@ -14,39 +15,51 @@ pub(crate) const fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Complete(_) => "complete",
         Outcome::InputRequired(_) => "input_required",
-        Outcome::Failed(error) => match error.kind() {
-            ErrorKind::Cancelled => "cancelled",
-            _ => "error",
-        },
+        Outcome::Failed(error) => failed_word(error.kind()),
     }
 }
 
-/// What `call --json` prints. `asked` is the tool that was asked for.
-pub(crate) fn call(ended: &Ended, asked: &str) -> Vec<u8> {
+const fn failed_word(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Cancelled => "cancelled",
+        _ => "error",
+    }
+}
+
+/// What `call`, `read` and `prompt` print with `--json`, unless they fail. `asked` is what they were about, and
+/// `beside` what went wrong beside it.
+pub(crate) fn operation(
+    ended: &Ended,
+    asked: (&'static str, &str),
+    beside: Option<&Failure>,
+) -> Vec<u8> {
     document(|object| {
-        who(object, ended, Some(asked));
+        members(object, &who(ended, asked));
         object.string("outcome", outcome_word(&ended.outcome));
         result(object, &ended.outcome, true);
+        if let Some(beside) = beside {
+            failure(object, beside);
+        }
     })
 }
 
-/// What `read --json` and `prompt --json` print.
-pub(crate) fn other(ended: &Ended) -> Vec<u8> {
+/// What a command prints with `--json` when it fails.
+pub(crate) fn failed(failed: &Failure) -> Vec<u8> {
     document(|object| {
-        who(object, ended, None);
-        object.string("outcome", outcome_word(&ended.outcome));
-        result(object, &ended.outcome, false);
+        members(object, &failed.about);
+        object.string("outcome", failed_word(failed.kind));
+        failure(object, failed);
     })
 }
 
-/// What the lists print: their descriptors under canonical names.
-pub(crate) fn list(reply: &Reply) -> Vec<u8> {
+/// What the lists print: their descriptors under canonical names, each with its server, of these.
+pub(crate) fn list(reply: &Reply, names: &[String]) -> Vec<u8> {
     let mut out = Vec::new();
     match reply {
-        Reply::Tools(list) => descriptors(&mut out, "name", list),
-        Reply::Resources(list) => descriptors(&mut out, "uri", list),
-        Reply::ResourceTemplates(list) => descriptors(&mut out, "uriTemplate", list),
-        Reply::Prompts(list) => descriptors(&mut out, "name", list),
+        Reply::Tools(list) => descriptors(&mut out, "name", list, names),
+        Reply::Resources(list) => descriptors(&mut out, "uri", list, names),
+        Reply::ResourceTemplates(list) => descriptors(&mut out, "uriTemplate", list, names),
+        Reply::Prompts(list) => descriptors(&mut out, "name", list, names),
         _ => out.extend_from_slice(b"[]"),
     }
     out
@@ -61,26 +74,34 @@ pub(crate) fn document(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Vec<u8> {
     out
 }
 
-/// Who answered, and for a call which tool.
-pub(crate) fn who(object: &mut ObjectWriter<'_>, ended: &Ended, asked: Option<&str>) {
+/// Who answered, and what was asked for: a tool under the server's own name for it, once that is known.
+pub(crate) fn who(ended: &Ended, asked: (&'static str, &str)) -> Vec<(&'static str, String)> {
     let failed = match &ended.outcome {
         Outcome::Failed(error) => error.peer.as_deref(),
         _ => None,
     };
-    if let Some(peer) = ended.peer.as_deref().or(failed) {
-        object.string("peer", peer);
-    }
-    if let Some(tool) = asked.map(|asked| ended.tool.as_deref().unwrap_or(asked)) {
-        object.string("tool", tool);
+    let peer = ended.peer.as_deref().or(failed);
+    let (member, name) = asked;
+    let name = ended.tool.as_deref().unwrap_or(name);
+    let peer = peer.map(|peer| ("peer", peer.to_owned()));
+    peer.into_iter()
+        .chain([(member, name.to_owned())])
+        .collect()
+}
+
+/// Members that are strings.
+pub(crate) fn members(object: &mut ObjectWriter<'_>, members: &[(&'static str, String)]) {
+    for (name, value) in members {
+        object.string(name, value);
     }
 }
 
 /// What came of an operation.
-pub(crate) fn result(object: &mut ObjectWriter<'_>, outcome: &Outcome, is_call: bool) {
+pub(crate) fn result(object: &mut ObjectWriter<'_>, outcome: &Outcome, executes: bool) {
     match outcome {
         Outcome::Complete(answer) => reply(object, answer),
         Outcome::InputRequired(pending) => input_required(object, &pending.input),
-        Outcome::Failed(error) => self::error(object, error, is_call),
+        Outcome::Failed(error) => self::error(object, error, executes),
     }
 }
 
@@ -93,28 +114,33 @@ pub(crate) fn report(object: &mut ObjectWriter<'_>, report: &Report) {
 
 /// The member `error` of a command that could not be carried out.
 pub(crate) fn failure(object: &mut ObjectWriter<'_>, failure: &Failure) {
-    if let Some(known) = &failure.error {
-        return error(object, known, false);
+    if let Some(known) = &failure.error
+        && failure.exit != Exit::Interrupted
+    {
+        return error(object, known, !failure.about.is_empty());
     }
     let mut object = object.object("error");
     object.string("kind", failure.kind.as_str());
     object.string("message", &failure.message);
-    object.string("remedy", &failure.remedy);
+    object.string("remedy", &typed(&failure.remedy));
     if !failure.details.is_empty() {
         strings(&mut object, "details", &failure.details);
+    }
+    if !failure.about.is_empty() {
+        object.raw("mayHaveExecuted", boolean(failure.may_have_executed()));
     }
     object.end();
 }
 
-/// The member `error`.
-pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool) {
+/// The member `error`; with whether it may have been executed, where something was to be.
+pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, executes: bool) {
     let mut object = object.object("error");
     object.string("kind", error.kind().as_str());
     if let Some(peer) = &error.peer {
         object.string("peer", peer);
     }
     object.string("message", &error.cause.to_string());
-    object.string("remedy", &error.remedy());
+    object.string("remedy", &typed(&error.remedy()));
     if !error.stderr().is_empty() {
         strings(&mut object, "stderr", error.stderr());
     }
@@ -157,7 +183,7 @@ pub(crate) fn error(object: &mut ObjectWriter<'_>, error: &Error, is_call: bool)
             object.string(name, value);
         }
     }
-    if is_call {
+    if executes {
         object.raw("mayHaveExecuted", boolean(error.may_have_executed()));
     }
     object.end();
@@ -173,7 +199,7 @@ fn failed_peers(object: &mut ObjectWriter<'_>, failed: &FailedPeers) {
                 object.string("name", &peer.peer);
                 object.string("kind", peer.kind.as_str());
                 object.string("message", &peer.message);
-                object.string("remedy", &peer.remedy);
+                object.string("remedy", &typed(&peer.remedy));
                 if !peer.stderr.is_empty() {
                     strings(object, "stderr", &peer.stderr);
                 }
@@ -197,12 +223,12 @@ pub(crate) fn progress(object: &mut ObjectWriter<'_>, update: &Progress) {
 
 fn reply(object: &mut ObjectWriter<'_>, reply: &Reply) {
     match reply {
-        Reply::Tools(list) => descriptors(object.key("tools"), "name", list),
-        Reply::Resources(list) => descriptors(object.key("resources"), "uri", list),
+        Reply::Tools(list) => descriptors(object.key("tools"), "name", list, &[]),
+        Reply::Resources(list) => descriptors(object.key("resources"), "uri", list, &[]),
         Reply::ResourceTemplates(list) => {
-            descriptors(object.key("resourceTemplates"), "uriTemplate", list);
+            descriptors(object.key("resourceTemplates"), "uriTemplate", list, &[]);
         }
-        Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list),
+        Reply::Prompts(list) => descriptors(object.key("prompts"), "name", list, &[]),
         Reply::Call(result) => call_result(object, result),
         Reply::Stream(stream) => {
             object.string("text", &stream.text);
@@ -264,33 +290,40 @@ fn optional(object: &mut ObjectWriter<'_>, name: &str, value: Option<&Json>) {
     }
 }
 
-/// Descriptors as the servers sent them, but for the member that identifies them.
-fn descriptors<T: Entry>(out: &mut Vec<u8>, key: &str, list: &[Listed<T>]) {
+/// Descriptors as the servers sent them, but for the member that identifies them, and with `peer` where the
+/// servers have names here.
+fn descriptors<T: Entry>(out: &mut Vec<u8>, key: &str, list: &[Listed<T>], names: &[String]) {
     out.push(b'[');
     for (index, listed) in list.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        if listed.name == listed.item.key() {
+        let peer = names.get(listed.peer.index());
+        if peer.is_none() && listed.name == listed.item.key() {
             push_single_line(out, listed.item.raw().as_str());
         } else {
-            renamed(out, key, &listed.name, listed.item.raw());
+            let name = (key, listed.name.as_str());
+            labelled(out, name, peer.map(String::as_str), listed.item.raw());
         }
     }
     out.push(b']');
 }
 
-fn renamed(out: &mut Vec<u8>, key: &str, name: &str, descriptor: &Json) {
+/// A descriptor under another name, and with its server. What the server itself calls its peer makes way.
+fn labelled(out: &mut Vec<u8>, (key, name): (&str, &str), peer: Option<&str>, descriptor: &Json) {
     // A member that stands twice: which of the two is meant is not for us to say.
     let Ok(members) = descriptor.view::<Members<'_>>() else {
         push_single_line(out, descriptor.as_str());
         return;
     };
     let mut object = ObjectWriter::new(out);
+    if let Some(peer) = peer {
+        object.string("peer", peer);
+    }
     for (member, value) in members.iter() {
         if member == key {
             object.string(member, name);
-        } else {
+        } else if member != "peer" || peer.is_none() {
             object.raw(member, value.get());
         }
     }
@@ -385,8 +418,13 @@ mod tests {
     fn only_the_name_of_a_descriptor_changes() {
         let descriptor = Json::parse(r#"{"x":[1.0, 1e2],"name":"a","inputSchema":{"name":1}}"#);
         let mut out = Vec::new();
-        renamed(&mut out, "name", "p/a", &descriptor.unwrap());
+        labelled(&mut out, ("name", "p/a"), None, &descriptor.unwrap());
         let expected = r#"{"x":[1.0, 1e2],"name":"p/a","inputSchema":{"name":1}}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let descriptor = Json::parse(r#"{"name":"a","peer":"other"}"#);
+        let mut out = Vec::new();
+        labelled(&mut out, ("name", "a"), Some("p"), &descriptor.unwrap());
+        let expected = r#"{"peer":"p","name":"a"}"#;
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
@@ -394,7 +432,7 @@ mod tests {
     fn a_descriptor_that_cannot_be_renamed_is_not_lost() {
         let text = r#"{"name":"a","x":1,"x":2}"#;
         let mut out = Vec::new();
-        renamed(&mut out, "name", "p/a", &Json::parse(text).unwrap());
+        labelled(&mut out, ("name", "p/a"), None, &Json::parse(text).unwrap());
         assert_eq!(String::from_utf8(out).unwrap(), text);
     }
 }
