@@ -67,6 +67,35 @@ fn r50_a_ledger_failure_is_said_and_swallowed() {
     );
 }
 
+/// R50: so does `batch`, on standard error; and of what stands in the ledger and does not count as well.
+#[test]
+fn r50_batch_says_what_is_wrong_with_the_ledger() {
+    let place = priced("odd_ledger", json!({"ledger": "odd.jsonl"}));
+    for driver in ["tokio", "blocking"] {
+        std::fs::write(
+            place.path().join("odd.jsonl"),
+            "no record\n{\"usd\":1}\n{\"us",
+        )
+        .unwrap();
+        let input = place.path().join("input.jsonl");
+        std::fs::write(
+            &input,
+            r#"{"id":1,"op":"call","tool":"echo","arguments":{"text":"hi"}}"#,
+        )
+        .unwrap();
+        let mut command = place.command(&["--driver", driver, "batch"]);
+        let input = std::fs::File::open(input).unwrap();
+        let output = command.stdin(input).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            stderr,
+            "costs: lines of the ledger that are no records, and do not count: 1\n\
+             costs: the ledger ends in the middle of a line, which does not count\n"
+        );
+    }
+}
+
 /// R63: with `--validate` a result that does not fit is shown, with what is wrong with it, and is no success.
 #[test]
 fn r63_call_validates_where_asked() {

@@ -48,6 +48,7 @@ pub(crate) fn run(config: Config, driver: Driver) -> Result<Exit, Failure> {
         // All lines that were read are being answered; that may be many.
         other.output.wait_until_still();
     });
-    let exit = Batch::new(shared).run();
+    let exit = Batch::new(Arc::clone(&shared)).run();
+    session::note_costs(shared.session.as_ref());
     Ok(interrupt.exit(exit))
 }

@@ -135,9 +135,7 @@ fn with_config(
     let session = session::open(config, global.driver, &interrupt)?;
     let done = work(session.as_ref(), &names);
     session.close();
-    for note in session.costs().notes() {
-        output::note("costs", note);
-    }
+    session::note_costs(session.as_ref());
     match done {
         Ok(exit) => Ok(interrupt.exit(exit)),
         Err(failure) if interrupt.is_hit() => Err(failure.interrupted()),

@@ -79,6 +79,13 @@ pub(crate) fn open(
     Ok(session)
 }
 
+/// Says what a person should know of costs and the ledger.
+pub(crate) fn note_costs(session: &dyn Session) {
+    for note in session.costs().notes() {
+        crate::output::note("costs", note);
+    }
+}
+
 /// Runs an operation to its end; one that was not accepted has ended as well.
 pub(crate) fn run(session: &dyn Session, operation: Operation) -> Ended {
     run_with(session, operation, |_| {})
