@@ -1,64 +1,16 @@
 //! Configuration files as people write them (R110, R100, R17, R18).
 
 use mcp_proto::config::{
-    Config, DEFAULT_ENV_ALLOW, HttpConfig, HttpKind, MergePolicy, NameError, PeerConfig, Secret,
-    SpawnRule, StdioConfig, StdoutNoise, Templated, Transport, TransportKind,
+    Config, DEFAULT_ENV_ALLOW, HttpKind, MergePolicy, NameError, PeerConfig, Secret, StdioConfig,
+    StdoutNoise, Templated, TransportKind,
 };
 use mcp_proto::cost::NanoUsd;
 use mcp_proto::negotiation::EraSetting;
 use mcp_proto::{Duration, Error, ErrorKind, Version};
 use proptest::prelude::*;
 
-const SECRET: &str = "hunter2-s3cret";
-
-fn env(name: &str) -> Option<String> {
-    match name {
-        "TOKEN" => Some(SECRET.to_owned()),
-        "BROKEN_TOKEN" => Some(format!("{SECRET}\n")),
-        "HOME" => Some("/home/ada".to_owned()),
-        "PATH" => Some("/bin:/usr/bin".to_owned()),
-        "EXPORTED" => Some("() { :; }".to_owned()),
-        _ => None,
-    }
-}
-
-fn parse(text: &str) -> Config {
-    Config::parse(text, ".mcp.json", &mut env).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn errors(text: &str) -> String {
-    match Config::parse(text, ".mcp.json", &mut env) {
-        Ok(config) => panic!("accepted: {config:?}"),
-        Err(error) => error.to_string(),
-    }
-}
-
-/// One peer named `p` with these members.
-fn peer(members: &str) -> PeerConfig {
-    let config = parse(&format!(r#"{{"mcpServers":{{"p":{{{members}}}}}}}"#));
-    assert_eq!(config.warnings, [], "{members}");
-    config.peers.into_iter().next().expect("one peer")
-}
-
-/// What is wrong with a peer named `p` with these members, without the position.
-fn peer_error(members: &str) -> String {
-    let text = errors(&format!(r#"{{"mcpServers":{{"p":{{{members}}}}}}}"#));
-    text.split_once(": ").expect("a position").1.to_owned()
-}
-
-fn stdio(peer: &PeerConfig) -> &StdioConfig {
-    match &peer.transport {
-        Transport::Stdio(stdio) => stdio,
-        other => panic!("not stdio: {other:?}"),
-    }
-}
-
-fn http(peer: &PeerConfig) -> &HttpConfig {
-    match &peer.transport {
-        Transport::Http(http) => http,
-        other => panic!("not http: {other:?}"),
-    }
-}
+mod config_support;
+use config_support::*;
 
 /// R110: the example of the documentation, field by field.
 #[test]
@@ -372,117 +324,6 @@ fn a_config_error_is_an_error() {
         error.to_string(),
         "x.json:1:1: expected an object, found an array"
     );
-}
-
-/// A world in which `/bin` is empty and nothing is called `nowhere`; all other files are executable.
-fn find(path: &str) -> Option<String> {
-    let exists = !path.starts_with("/bin/") && !path.ends_with("/nowhere");
-    exists.then(|| path.to_owned())
-}
-
-fn plan(
-    child: &StdioConfig,
-    rules: Option<&[SpawnRule]>,
-) -> Result<mcp_proto::config::SpawnPlan, String> {
-    let found = child.plan(rules, &mut env, &mut find);
-    found.map_err(|cause| {
-        let error = Error::general(cause);
-        assert_eq!(error.kind(), ErrorKind::SpawnRefused);
-        error.to_string()
-    })
-}
-
-/// R100: the child gets the allow-listed variables and its own, nothing else.
-#[test]
-fn a_plan_is_pinned() {
-    let child = StdioConfig::new("git", ["a b"])
-        .cwd("/w")
-        .env("TOKEN", "mine")
-        .env_allow(["HOME", "TOKEN", "EXPORTED", "ABSENT"]);
-    let plan = plan(&child, None).unwrap();
-    assert_eq!(
-        (plan.program.as_str(), &plan.args[..]),
-        ("/usr/bin/git", &["a b".to_owned()][..])
-    );
-    assert_eq!(plan.cwd.as_deref(), Some("/w"));
-    let variables: Vec<(&str, &str)> = plan
-        .env
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.expose()))
-        .collect();
-    assert_eq!(variables, [("HOME", "/home/ada"), ("TOKEN", "mine")]);
-    assert_eq!(plan.shown(), "git \"a b\"");
-}
-
-/// R100: what is not on the list is refused, also when its name is.
-#[test]
-fn the_allow_list_decides() {
-    let rules = [
-        SpawnRule::exact("git", ["serve"]),
-        SpawnRule::any_args("/opt/tool"),
-    ];
-    let none: [&str; 0] = [];
-    let allowed = [
-        StdioConfig::new("git", ["serve"]),
-        StdioConfig::new("/usr/bin/git", ["serve"]),
-        StdioConfig::new("/opt/tool", ["x", "y"]),
-    ];
-    for child in allowed {
-        assert!(plan(&child, Some(&rules)).is_ok(), "{child}");
-    }
-    let refused = [
-        StdioConfig::new("git", none),
-        StdioConfig::new("git", ["serve", "x"]),
-        StdioConfig::new("/evil/git", ["serve"]),
-        StdioConfig::new("git", ["serve"]).env("PATH", "/evil"),
-        StdioConfig::new("./git", ["serve"]).cwd("/usr/bin"),
-        StdioConfig::new("sh", none),
-    ];
-    for child in refused {
-        let error = plan(&child, Some(&rules)).unwrap_err();
-        assert!(error.contains("not on the allow-list"), "{child}: {error}");
-        assert!(plan(&child, Some(&[])).is_err());
-        assert!(plan(&child, None).is_ok(), "{child}");
-    }
-}
-
-#[test]
-fn a_missing_program_is_named() {
-    let none: [&str; 0] = [];
-    let missing = |command| plan(&StdioConfig::new(command, none), None).unwrap_err();
-    assert_eq!(
-        missing("nowhere"),
-        "cannot start \"nowhere\": not found on PATH"
-    );
-    assert_eq!(
-        missing("./nowhere"),
-        "cannot start \"./nowhere\": no such program"
-    );
-    let hidden = Templated::expanded("nowhere", "${TOKEN}");
-    let error = plan(&StdioConfig::new(hidden, none), None).unwrap_err();
-    assert_eq!(error, "cannot start \"${TOKEN}\": not found on PATH");
-}
-
-/// R100: which files a command may name, in order; the working directory is not among them unless named.
-#[test]
-fn a_command_is_looked_for_where_posix_looks() {
-    let asked = |command: &str, cwd: &str, path: &str| {
-        let none: [&str; 0] = [];
-        let child = StdioConfig::new(command, none).cwd(cwd).env("PATH", path);
-        let mut asked = Vec::new();
-        let found = child.plan(None, &mut env, &mut |file| {
-            asked.push(file.to_owned());
-            None
-        });
-        assert!(found.is_err());
-        asked
-    };
-    let none: [&str; 0] = [];
-    assert_eq!(asked("git", "/w", "/a:/b/:"), ["/a/git", "/b/git"]);
-    assert_eq!(asked("git", "/w", "/"), ["/git"]);
-    assert_eq!(asked("git", "/w", ""), none);
-    assert_eq!(asked("./git", "/w", "/a"), ["/w/./git"]);
-    assert_eq!(asked("/opt/git", "/w", "/a"), ["/opt/git"]);
 }
 
 /// JSON-like text of any shape below the servers, with the keys that matter in it.
