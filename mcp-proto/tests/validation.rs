@@ -175,6 +175,25 @@ fn r63_a_mismatch_is_handed_over_and_degrades() {
     }
 }
 
+/// R63, R32: the answer to a streamed call is checked like any other.
+#[cfg(feature = "schema")]
+#[test]
+fn r63_a_streamed_result_is_checked() {
+    for (celsius, fits) in [(json!(21.5), true), (json!("warm"), false)] {
+        let mut driven = Driven::new(tool(), |peer| peer.validate_output = true);
+        let call = Operation::call_streaming("t", None).on("a");
+        driven.core.submit(call, NOW).unwrap();
+        driven.turn();
+        driven.answer(result(Some(json!({"celsius": celsius}))));
+        let Some(Outcome::Complete(Reply::Stream(stream))) = driven.ended.take() else {
+            panic!()
+        };
+        let answer = stream.answer.unwrap();
+        assert_eq!(answer.schema_mismatch.is_none(), fits);
+        assert_eq!(driven.violations().is_empty(), fits);
+    }
+}
+
 /// R63: a schema that is not to be used is noted, and the call is as good as before; without a schema there
 /// is nothing to check.
 #[cfg(feature = "schema")]

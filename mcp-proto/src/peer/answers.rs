@@ -130,7 +130,7 @@ impl Peer {
                 return self.on_input_required(operation, active, members, now);
             }
             Ok(ResultType::Complete) if active.stream.is_some() => {
-                match CallToolResult::read(members) {
+                match self.read_call(&active, members) {
                     Ok(answer) => {
                         self.on_stream_answer(operation, active, answer, now);
                         return Ok(());
@@ -168,13 +168,7 @@ impl Peer {
         now: Instant,
     ) -> Result<Reply, Fault> {
         Ok(match &active.request {
-            #[cfg(feature = "schema")]
-            Request::CallTool(call) if active.validates => {
-                let mut result = CallToolResult::read(members)?;
-                self.validate(&call.tool, &mut result);
-                Reply::Call(result)
-            }
-            Request::CallTool(_) => Reply::Call(CallToolResult::read(members)?),
+            Request::CallTool(_) => Reply::Call(self.read_call(active, members)?),
             Request::ReadResource { .. } => {
                 let result = ReadResourceResult::read(members)?;
                 if let Some(ticket) = &active.ticket {
@@ -186,6 +180,22 @@ impl Peer {
             Request::Complete { .. } => Reply::Completion(CompleteResult::read(members)?),
             _ => Reply::Settled,
         })
+    }
+
+    /// The result of a call, validated where that is wanted (R63), however it is told.
+    #[cfg_attr(not(feature = "schema"), allow(clippy::unused_self))]
+    fn read_call(
+        &mut self,
+        active: &Active,
+        members: &Members<'_>,
+    ) -> Result<CallToolResult, Fault> {
+        #[cfg_attr(not(feature = "schema"), allow(unused_mut))]
+        let mut result = CallToolResult::read(members)?;
+        #[cfg(feature = "schema")]
+        if let (true, Request::CallTool(call)) = (active.validates, &active.request) {
+            self.validate(&call.tool, &mut result);
+        }
+        Ok(result)
     }
 }
 
