@@ -16,6 +16,22 @@ fn an_unwritten_handshake_is_taken_back() {
     assert_eq!(methods(&hand.written()), ["tools/list"]);
 }
 
+/// R15, R60: an answer in the belief that the server speaks an older revision leaves no more than the handshake
+/// does, once it has proved modern.
+#[test]
+fn unwritten_answers_are_taken_back_with_the_handshake() {
+    let mut hand = Hand::new(true);
+    assert!(hand.wait(Duration::from_secs(10)).is_empty());
+    hand.say(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+    hand.say(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+    let written = hand.written();
+    assert_eq!(
+        (methods(&written).len(), written.len()),
+        (1, 1),
+        "{written:?}"
+    );
+}
+
 /// R81: what was not written cannot be answered, however well its id is guessed: it is written after
 /// all, and its own answer counts.
 #[test]

@@ -40,7 +40,7 @@ proptest! {
     #![proptest_config(cases(2_000))]
 
     #[test]
-    fn the_border_holds(plan in bytes(320), schedule in bytes(480)) {
+    fn the_border_holds(plan in bytes(480), schedule in bytes(480)) {
         check(schedules::border_holds(&plan, &schedule))?;
     }
 }
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(cases(600))]
 
     #[test]
-    fn the_border_holds_under_odd_clocks(plan in bytes(200), schedule in bytes(500)) {
+    fn the_border_holds_under_odd_clocks(plan in bytes(360), schedule in bytes(500)) {
         check(schedules::border_holds_under_odd_clocks(&plan, &schedule))?;
     }
 }
@@ -58,7 +58,7 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn the_same_inputs_give_the_same_actions(plan in bytes(200), schedule in bytes(200)) {
+    fn the_same_inputs_give_the_same_actions(plan in bytes(360), schedule in bytes(200)) {
         check(schedules::same_inputs_same_actions(&plan, &schedule))?;
     }
 }
@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(cases(60))]
 
     #[test]
-    fn cuts_make_no_difference(plan in bytes(240), cuts in bytes(200)) {
+    fn cuts_make_no_difference(plan in bytes(360), cuts in bytes(200)) {
         check(schedules::cuts_make_no_difference(&plan, &cuts))?;
     }
 

@@ -227,6 +227,16 @@ fn r50_a_ledger_that_hangs_holds_up_calls_for_a_moment() {
     }
 }
 
+/// R50, R41: a client that has closed waits for nothing, also if it had to wait for its last line.
+#[test]
+fn r50_once_the_last_line_is_written_nothing_is_due() {
+    let mut world = started(LEDGER, STEPS);
+    call(&mut world);
+    let world = close(world);
+    assert_eq!(world.client.poll_timeout(), None);
+    assert_eq!(world.ledger().unwrap().lines().count(), 1);
+}
+
 /// R50: a ledger that cannot be read, or written, fails no call; what could not be written is counted, and
 /// no line is glued to half of another.
 #[test]

@@ -395,6 +395,21 @@ fn a_hanging_list_takes_half_of_a_short_operation() {
     close(world);
 }
 
+/// R41: whoever wakes up late finds the operation routed and out of time at once, and is not due again.
+#[test]
+fn a_late_wake_up_leaves_nothing_due() {
+    let mut world = several(vec![(peer("a"), silent()), (peer("b"), reader(0))]);
+    settle(&mut world);
+    world
+        .submit(Operation::read("x:y").with(within(1_000)))
+        .unwrap();
+    world.run_for(millis(1));
+    let late = world.now() + millis(2_000);
+    world.client.handle(mcp_proto::Event::TimePassed, late);
+    let due = world.client.poll_timeout();
+    assert!(due.is_none_or(|due| due > late), "{due:?}");
+}
+
 /// R80, R81: what two servers list stays ambiguous, however late a third one is; and while nobody lists
 /// it, the one whose list does not come may be the owner.
 #[test]

@@ -142,7 +142,8 @@ fn seen(plan: &[u8], cut: impl FnOnce(World) -> World) -> Result<(Seen, World), 
     let peers = vec![strategies::peer(&mut plan, "a")];
     let scripts = vec![("a".to_owned(), strategies::script(&mut plan))];
     let identity = strategies::identity(&mut plan);
-    let world = World::new(Config::new(peers), identity, scripts);
+    let (config, file) = strategies::config(&mut plan, peers);
+    let world = file.put_in(World::new(config, identity, scripts));
     let mut world = cut(world.with_stamps().with_untrusted_servers());
     world.connect();
     let steps = strategies::steps(&mut plan, &["a"]);

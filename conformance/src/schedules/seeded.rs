@@ -87,7 +87,7 @@ pub fn kind_of(seed: u64) -> Kind {
 pub fn inputs(seed: u64) -> (Vec<u8>, Vec<u8>) {
     let mut numbers = Numbers(seed);
     numbers.next();
-    let plan = numbers.bytes(320);
+    let plan = numbers.bytes(480);
     let schedule = numbers.bytes(480);
     (plan, schedule)
 }

@@ -5,22 +5,30 @@
 
 mod application;
 mod hostile;
+mod money;
+mod scenes;
 mod server;
 
 use mcp_proto::config::StdoutNoise;
 use mcp_proto::negotiation::EraSetting;
 use mcp_proto::types::LogLevel;
-use mcp_proto::{Config, Identity, PeerConfig};
+use mcp_proto::{Identity, PeerConfig};
 use serde_json::json;
 
-pub use application::{Reaction, Step, call, operation, perform, steps};
+pub use application::{Reaction, Said, Step, call, operation, perform, steps};
 pub use hostile::{HOSTILE_LINES, hostile_text};
+pub use money::{LedgerFile, config};
 pub use server::script;
 
 use crate::world::{Choice, Splits, World, millis, pick};
 
 /// Longest line of generated peers: small, so that limits are reached.
 pub const LINE_BYTES: usize = 4 << 10;
+
+/// Where checkpoints and idempotency keys of generated peers travel.
+pub const CHECKPOINT: &str = "example.com/checkpoint";
+/// See [`CHECKPOINT`].
+pub const KEY: &str = "example.com/key";
 
 /// A peer with small limits and short deadlines.
 pub fn peer(choice: &mut dyn Choice, name: &str) -> PeerConfig {
@@ -61,11 +69,17 @@ pub fn peer(choice: &mut dyn Choice, name: &str) -> PeerConfig {
     peer.max_continuation_retries = choice.choose(4);
     if choice.one_in(3) {
         peer.idempotent_tools
-            .extend(["echo", "slow", "ask", "progress"].map(String::from));
+            .extend(["echo", "slow", "ask", "progress", "talk"].map(String::from));
     }
     if choice.one_in(4) {
-        peer.idempotency_meta_key = Some("example.com/key".into());
+        peer.idempotency_meta_key = Some(KEY.into());
     }
+    if choice.one_in(2) {
+        peer.checkpoint_meta_key = Some(CHECKPOINT.into());
+    }
+    peer.pin_tools = choice.one_in(4);
+    peer.validate_output = choice.one_in(6);
+    money::price(choice, &mut peer);
     peer
 }
 
@@ -97,7 +111,9 @@ pub fn world(choice: &mut dyn Choice, names: &[&str], schedule: impl Choice + 's
         .iter()
         .map(|name| ((*name).to_owned(), script(choice)))
         .collect();
-    let mut world = World::new(Config::new(peers), identity, scripts)
+    let (config, file) = config(choice, peers);
+    let mut world = file
+        .put_in(World::new(config, identity, scripts))
         .with_schedule(schedule)
         .with_splits(Splits::Chosen)
         .with_untrusted_servers()

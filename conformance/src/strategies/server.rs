@@ -3,7 +3,7 @@
 use mcp_fake_server::{LegacyVersion, Script};
 use serde_json::{Value, json};
 
-use super::{HOSTILE_LINES, LINE_BYTES};
+use super::{HOSTILE_LINES, LINE_BYTES, scenes};
 use crate::world::{Choice, pick};
 
 /// Answers that are right for a method, by era.
@@ -28,7 +28,7 @@ const GOOD_LINES: [(&str, &str); 11] = [
 const STANDS_STILL: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$PTOKEN,"progress":1}}"#;
 
 /// A question that an application can answer.
-const ASKS: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}},"requestState":"s$N"}}"#;
+pub(super) const ASKS: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}},"requestState":"s$N"}}"#;
 
 const METHODS: [&str; 11] = [
     "tools/call",
@@ -103,6 +103,12 @@ pub fn script(choice: &mut dyn Choice) -> Script {
             steps.push(json!({"on_each": method, "emit": emissions(choice, method)}));
         }
     }
+    if choice.one_in(3) {
+        steps.extend(scenes::lists(choice));
+    }
+    if choice.one_in(2) {
+        steps.extend(scenes::streams(choice));
+    }
     for _ in 0..choice.choose(4) {
         steps.push(process_step(choice));
     }
@@ -115,7 +121,7 @@ pub fn script(choice: &mut dyn Choice) -> Script {
     }
     let respawn: Vec<Value> = steps.iter().skip(steps.len() / 2).cloned().collect();
     let era = ["modern", "modern", "modern", "legacy", "dual", "probe"][era as usize];
-    let mut script = json!({"era": era, "steps": steps, "options": {"page_size": 1, "tools": ["slow", "progress", "ask"]}});
+    let mut script = json!({"era": era, "steps": steps, "options": {"page_size": 1, "tools": ["slow", "progress", "ask", "talk"]}});
     if choice.one_in(2) {
         script["respawn"] = json!(respawn);
     }

@@ -2,7 +2,7 @@
 
 use mcp_proto::error::Cause;
 use mcp_proto::types::{InputRequired, InputResponses};
-use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome, Question};
+use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome, Question, Reply};
 
 use super::border::{Border, OperationRecord};
 use super::breach::{Broken, Rule};
@@ -40,6 +40,9 @@ impl Border {
         answered: &Result<(), Error>,
     ) -> Result<(), Broken> {
         let record = self.operations.get_mut(&operation);
+        if let Some(record) = &record {
+            self.consent.on_wanted(record.stamp);
+        }
         let asked = record.and_then(|record| record.asked.take());
         let wrong = |how: &str| Err((Rule::Asked, format!("{operation}: {how}")));
         match (answered, &asked) {
@@ -102,6 +105,8 @@ pub(super) fn judge_end(record: &OperationRecord, ended: &Ended) -> Result<(), B
             let detail = format!("{operation} timed out while the application was asked");
             Err((Rule::Asked, detail))
         }
+        // What there is of its text is the result.
+        Outcome::Complete(Reply::Stream(stream)) if stream.cancelled => Ok(()),
         Outcome::Complete(_) if record.asked.is_some() => {
             let detail = format!("{operation} completed while the application was asked");
             Err((Rule::Asked, detail))

@@ -1,5 +1,7 @@
 //! The border: every action is judged before it takes effect.
 
+mod calls;
+mod ending;
 mod streaming;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,15 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_proto::negotiation::EraSetting;
 use mcp_proto::types::InputRequired;
 use mcp_proto::{
-    Action, Duration, Ended, ErrorKind, Event, Instant, LinkId, News, OperationId, Outcome,
-    PeerConfig, Question, Ran, Reply, Request,
+    Action, Config, Duration, Event, Instant, LinkId, News, Operation, OperationId, PeerConfig,
+    Question, Request,
 };
 
-use super::asked;
 use super::breach::{Broken, Rule};
+use super::consent::Consent;
 use super::conversation::{Conversation, PeerRecord};
 use super::duties::{Owed, Starts};
 use super::held::Bounds;
+use super::money::Books;
+use super::output::Outputs;
 use streaming::StreamRecord;
 
 /// No step of a link's shutdown, and no wait for the second sign of its end, lasts longer.
@@ -49,8 +53,13 @@ pub(super) struct OperationRecord {
     asks: bool,
     stream: Option<StreamRecord>,
     pub(super) interactive: bool,
-    /// Its call may run twice: the operator, a key or the application says so.
+    /// Its call may run twice: the operator or a key says so.
     repeatable: bool,
+    /// How often the application has said that it may, and what it is asked about that.
+    permits: u32,
+    question: Option<Question>,
+    /// The application's idempotency key.
+    key: Option<String>,
     /// It takes up what an earlier operation has begun, under the same stamp.
     resumes: bool,
     /// How far it is; the last progress.
@@ -78,6 +87,11 @@ pub(super) struct Border {
     starts: Vec<Starts>,
     /// What may be called twice, by peer, and whether keys travel.
     idempotent: Vec<(BTreeSet<String>, bool)>,
+    /// The key in the first request for the call of a stamp.
+    keys: BTreeMap<u64, Option<String>>,
+    pub(super) books: Books,
+    pub(super) consent: Consent,
+    pub(super) outputs: Outputs,
     /// Whether stamps are in use.
     pub(super) stamps: bool,
     /// Whether servers are asked for log messages.
@@ -90,10 +104,12 @@ pub(super) struct Border {
 }
 
 impl Border {
-    pub(super) fn new(peers: &[PeerConfig], logs: bool) -> Self {
+    pub(super) fn new(config: &Config, logs: bool) -> Self {
+        let peers = &config.peers;
         let record = |peer: &PeerConfig| {
             let may_initialize = peer.allow_legacy && peer.era != EraSetting::Modern;
-            PeerRecord::new(may_initialize, peer.limits.line_bytes)
+            let key_name = peer.idempotency_meta_key.clone();
+            PeerRecord::new(may_initialize, peer.limits.line_bytes, key_name)
         };
         Self {
             peers: peers.iter().map(record).collect(),
@@ -115,6 +131,10 @@ impl Border {
                     (peer.idempotent_tools.clone(), keys_travel)
                 })
                 .collect(),
+            keys: BTreeMap::new(),
+            books: Books::new(config),
+            consent: Consent::new(config),
+            outputs: Outputs::new(config),
             stamps: false,
             logs,
             longest_request: 0,
@@ -128,28 +148,29 @@ impl Border {
     }
 
     /// An operation was accepted.
-    pub(super) fn on_accepted(
-        &mut self,
-        id: OperationId,
-        stamp: u64,
-        operation: &mcp_proto::Operation,
-    ) {
+    pub(super) fn on_accepted(&mut self, id: OperationId, stamp: u64, operation: &Operation) {
         let options = &operation.options;
         let resumes = matches!(operation.request, Request::Resume { .. });
+        self.books.on_accepted(id, operation);
+        self.consent.on_wanted(stamp);
+        self.outputs.on_accepted(id, operation);
+        let text_max = self.bounds.iter().map(Bounds::line_bytes).max();
+        let text_max = text_max.unwrap_or(0);
         let record = OperationRecord {
             stamp,
             is_call: matches!(operation.request, Request::CallTool(_)),
             listens: operation.request == Request::Listen,
             asks: options.ask_retry,
-            stream: options.stream.map(StreamRecord::new),
+            stream: options
+                .stream
+                .map(|streaming| StreamRecord::new(streaming, text_max)),
             // A continuation remembers whether progress was asked for.
             progress: options.progress || resumes,
             interactive: options.interactive,
-            // The application may say yes, and its own stream knows what a second opening does.
-            repeatable: resumes
-                || options.ask_retry
-                || options.stream.is_some()
-                || self.may_run_twice(operation),
+            repeatable: resumes || self.may_run_twice(operation),
+            permits: 0,
+            question: None,
+            key: options.idempotency_key.clone(),
             resumes,
             reported: None,
             asked: None,
@@ -162,33 +183,6 @@ impl Border {
         self.operations.insert(id, record);
         // Generous: an operation in text holds all that it gives to be sent.
         self.longest_request = self.longest_request.max(format!("{operation:?}").len());
-    }
-
-    /// Whether any peer that may be meant allows a call to run twice (R34).
-    fn may_run_twice(&self, operation: &mcp_proto::Operation) -> bool {
-        let Request::CallTool(call) = &operation.request else {
-            return true;
-        };
-        let name = call.tool.rsplit('/').next().unwrap_or_default();
-        let keyed = operation.options.idempotency_key.is_some();
-        let mut peers = self.idempotent.iter();
-        peers.any(|(tools, keys_travel)| tools.contains(name) || keyed && *keys_travel)
-    }
-
-    /// A call is written again only if it may run twice, or the server has answered it.
-    fn check_repeated(&self, stamp: u64, earlier: Option<(LinkId, u64)>) -> Result<(), Broken> {
-        let Some((link, id)) = earlier else {
-            return Ok(());
-        };
-        let mut records = self.operations.values();
-        let record = records.find(|record| record.stamp == stamp);
-        let answered = self.links.get(&link);
-        let answered = answered.is_some_and(|link| link.conversation.is_answered(id));
-        if answered || record.is_none_or(|record| record.repeatable) {
-            return Ok(());
-        }
-        let detail = format!("request {id} on {link} may have been executed, and is sent again");
-        Err((Rule::Repeated, detail))
     }
 
     /// An operation was refused: nothing of it may ever leave.
@@ -229,7 +223,12 @@ impl Border {
         match fact {
             Event::LinkOpened { .. } if record.life == Life::Opening => record.life = Life::Open,
             Event::LinkFailed { .. } => record.life = Life::Released,
-            Event::LinkData { bytes, .. } if listening => record.conversation.on_data(bytes, peer),
+            Event::LinkData { bytes, .. } if listening => {
+                record.conversation.on_data(bytes, peer);
+                for tools in record.conversation.take_listed() {
+                    self.outputs.on_listed(link.peer.index(), &tools);
+                }
+            }
             Event::LinkWritten { .. } => record.conversation.on_written(),
             Event::LinkEnded { .. } if listening => record.conversation.on_end(peer),
             _ => {}
@@ -309,22 +308,7 @@ impl Border {
             return Err((Rule::WriteCredit, format!("a second write to {link}")));
         }
         for written in record.conversation.on_write(bytes, peer)? {
-            if let Some(how) = self.over.get(&written.stamp) {
-                let detail = format!("{} of an operation that {how}", written.method);
-                return Err((Rule::AfterEnd, detail));
-            }
-            let mut same = self.operations.values();
-            if let Some(record) = same.rfind(|record| record.stamp == written.stamp)
-                && record.asked.is_some()
-                && !record.resumes
-            {
-                let detail = format!("{} before the application has answered", written.method);
-                return Err((Rule::Asked, detail));
-            }
-            if written.method == "tools/call" {
-                let earlier = self.calls.insert(written.stamp, (link, written.id));
-                self.check_repeated(written.stamp, earlier)?;
-            }
+            self.on_written(link, &written)?;
             let methods = self.written.entry(written.stamp).or_default();
             methods.push(written.method);
         }
@@ -357,16 +341,12 @@ impl Border {
             },
             News::StreamUpdate { operation, .. }
             | News::OpenSource { operation, .. }
-            | News::CloseSource { operation, .. } => {
-                let record = self.operations.get_mut(operation);
-                let record = record.filter(|record| !record.ended);
-                match record.and_then(|record| record.stream.as_mut()) {
-                    Some(stream) => stream.on_news(news),
-                    None => Err((Rule::News, format!("{operation} does not stream"))),
+            | News::CloseSource { operation, .. } => self.on_stream_news(*operation, news),
+            News::RetryQuestion(question) => match self.operations.get_mut(&question.operation) {
+                Some(record) if record.asks && !record.ended => {
+                    record.question = Some(question.question);
+                    Ok(())
                 }
-            }
-            News::RetryQuestion(question) => match self.operations.get(&question.operation) {
-                Some(record) if record.asks && !record.ended => Ok(()),
                 _ => Err((Rule::News, format!("{question:?}, which nobody wants"))),
             },
             News::PeerChanged { peer } if peer.index() < self.peers.len() => Ok(()),
@@ -399,50 +379,6 @@ impl Border {
         Ok(())
     }
 
-    fn on_ended(&mut self, ended: &Ended) -> Result<(), Broken> {
-        let operation = ended.operation;
-        let Some(record) = self.operations.get_mut(&operation) else {
-            return Err((Rule::EndsOnce, format!("{operation} was never accepted")));
-        };
-        if record.ended {
-            return Err((Rule::EndsOnce, format!("{operation} ends a second time")));
-        }
-        record.ended = true;
-        if let Some(stream) = &record.stream {
-            stream.on_ended(&ended.outcome)?;
-        }
-        asked::judge_end(record, ended)?;
-        let (stamp, is_call) = (record.stamp, record.is_call && !record.resumes);
-        self.on_abandoned(stamp, ended);
-        let mut others = self.operations.values();
-        if !others.any(|other| other.stamp == stamp && !other.ended) {
-            self.over.insert(stamp, "ended");
-        }
-        if !(self.stamps && is_call) {
-            return Ok(());
-        }
-        let written = self.written.get(&stamp);
-        let called = written.is_some_and(|methods| methods.iter().any(|sent| sent == "tools/call"));
-        // One that was refused may be sent again, and come to nothing before that.
-        let refused = self.calls.get(&stamp).is_some_and(|(link, id)| {
-            let link = self.links.get(link);
-            link.is_some_and(|link| link.conversation.is_refused(*id))
-        });
-        let (rule, verdict) = match &ended.outcome {
-            Outcome::Complete(Reply::Stream(result)) if result.cancelled => return Ok(()),
-            Outcome::Complete(_) | Outcome::InputRequired(_) => (Rule::Unasked, Ran::Maybe),
-            // The server itself says that it did not carry it out.
-            Outcome::Failed(error) if error.kind() == ErrorKind::Rpc => return Ok(()),
-            Outcome::Failed(error) => (Rule::Verdict, error.ran),
-        };
-        if called == (verdict == Ran::Maybe) || (refused && verdict == Ran::No) {
-            return Ok(());
-        }
-        let outcome = super::transcript::outcome(&ended.outcome);
-        let sent = if called { "was" } else { "was not" };
-        Err((rule, format!("{operation} {sent} written and {outcome}")))
-    }
-
     fn on_closed(&mut self) -> Result<(), Broken> {
         self.closed = true;
         if let Some((link, record)) = self
@@ -455,6 +391,13 @@ impl Border {
         match self.operations.iter().find(|(_, record)| !record.ended) {
             Some((operation, _)) => Err((Rule::ClosedLast, format!("{operation} has not ended"))),
             None => Ok(()),
+        }
+    }
+
+    /// The client has been drained: what it does from now on, it does in the knowledge of all facts.
+    pub(super) fn on_drained(&mut self) {
+        for link in self.links.values_mut() {
+            link.conversation.settle();
         }
     }
 

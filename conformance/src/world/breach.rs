@@ -66,6 +66,18 @@ pub enum Rule {
     /// answered nothing is sent for it and its deadlines stand still; an answer counts if and only if
     /// something is asked and it fits.
     Asked,
+    /// The text of a stream is what its updates say, and bounded; a source of the application's is opened once at
+    /// a time, under one key, from the last checkpoint with the text that this covers, and closed at the end.
+    Stream,
+    /// An idempotency key travels only where that is configured; it is the application's where that gives one, and
+    /// the same in all requests of a call.
+    Key,
+    /// Every call that may have run is charged once, at its price; what exceeds the budget is not sent.
+    Money,
+    /// A quarantined tool is neither called nor offered as another one before it is accepted.
+    Consent,
+    /// A mismatch with an output schema is noted where validation is wanted, and nowhere else.
+    Output,
     /// What a server may assert about its client (the script's assertions).
     Server,
 }

@@ -27,15 +27,22 @@ pub(super) struct PeerRecord {
     line_bytes: usize,
     used_ids: BTreeSet<u64>,
     proved_modern: bool,
+    /// Where idempotency keys travel.
+    key_name: Option<String>,
 }
 
 impl PeerRecord {
-    pub(super) const fn new(may_initialize: bool, line_bytes: usize) -> Self {
+    pub(super) const fn new(
+        may_initialize: bool,
+        line_bytes: usize,
+        key_name: Option<String>,
+    ) -> Self {
         Self {
             may_initialize,
             line_bytes,
             used_ids: BTreeSet::new(),
             proved_modern: false,
+            key_name,
         }
     }
 }
@@ -58,6 +65,10 @@ pub(super) struct Written {
     pub(super) id: u64,
     pub(super) stamp: u64,
     pub(super) method: String,
+    /// Of a call: the tool.
+    pub(super) tool: Option<String>,
+    /// The idempotency key, where the peer is told one.
+    pub(super) key: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +77,9 @@ pub(super) struct Conversation {
     /// Ids of the server's requests that are not answered yet.
     server_asked: Vec<Value>,
     partial: Vec<u8>,
+    listed: Vec<Value>,
+    /// Requests whose answers are in the present read: something before those may have led to cancelling them.
+    settling: Vec<u64>,
     /// Whether a write is outstanding.
     blocked: bool,
     /// Whether the stream is past the place where a byte order mark may stand.
@@ -169,11 +183,17 @@ impl Conversation {
             cancelled: false,
         };
         self.asked.insert(id, asked);
-        let stamp = params.get("_meta").and_then(|meta| meta.get(STAMP));
-        Ok(stamp.and_then(Value::as_u64).map(|stamp| Written {
+        let meta = params.get("_meta").unwrap_or(&Value::Null);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let key = peer.key_name.as_ref().and_then(|name| text(&meta[name]));
+        Ok(meta[STAMP].as_u64().map(|stamp| Written {
             id,
             stamp,
             method: method.into(),
+            tool: (method == "tools/call")
+                .then(|| text(params.get("name")?))
+                .flatten(),
+            key,
         }))
     }
 
@@ -262,9 +282,23 @@ impl Conversation {
         self.blocked = false;
     }
 
+    /// The client has heard all of it: nothing that comes before those answers may lead to a cancellation any more.
+    pub(super) fn settle(&mut self) {
+        for id in std::mem::take(&mut self.settling) {
+            if let Some(asked) = self.asked.get_mut(&id) {
+                asked.settled = true;
+            }
+        }
+    }
+
     /// Whether a write is outstanding.
     pub(super) const fn is_blocked(&self) -> bool {
         self.blocked
+    }
+
+    /// The tools that the server has listed since this was asked last, answer by answer.
+    pub(super) fn take_listed(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.listed)
     }
 
     /// The server's bytes reach the client.
@@ -302,17 +336,17 @@ impl Conversation {
             self.server_asked.extend(id.cloned());
             return;
         }
-        let Some(asked) = id
-            .and_then(Value::as_u64)
-            .and_then(|id| self.asked.get_mut(&id))
-        else {
+        let number = id.and_then(Value::as_u64);
+        let Some(asked) = number.and_then(|id| self.asked.get_mut(&id)) else {
             return;
         };
         let first = !asked.answered;
         asked.answered = true;
         // A line with two ids answers neither; one inside of the result makes no difference here.
         let two_ids = line.windows(5).filter(|part| *part == b"\"id\":").count() > 1;
-        asked.settled |= !self.blocked && !two_ids;
+        if !self.blocked && !two_ids {
+            self.settling.extend(number);
+        }
         let (result, code) = (message.get("result"), message.get("error"));
         let code = code.and_then(|error| error["code"].as_i64());
         // Only the first answer counts.
@@ -333,6 +367,7 @@ impl Conversation {
                 };
                 peer.proved_modern |= code == -32022 && listed(&data["supported"]);
             }
+            ("tools/list", Some(result), None) => self.listed.push(result["tools"].clone()),
             ("initialize", Some(result), None) => self.handshake_good |= is_good_handshake(result),
             _ => {}
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mcp_proto::{Duration, Ended, ErrorKind, Instant, LinkId, Outcome, PeerConfig, Ran};
+use mcp_proto::{Duration, Ended, ErrorKind, Instant, LinkId, Outcome, PeerConfig, Ran, Reply};
 
 use super::border::{Border, Life};
 use super::breach::{Broken, Rule};
@@ -57,9 +57,15 @@ impl Border {
     pub(super) fn on_abandoned(&mut self, stamp: u64, ended: &Ended) {
         let gave_up = match &ended.outcome {
             Outcome::Failed(error) => {
-                let kinds = [ErrorKind::Cancelled, ErrorKind::Timeout];
+                let kinds = [
+                    ErrorKind::Cancelled,
+                    ErrorKind::Timeout,
+                    ErrorKind::StreamDropped,
+                    ErrorKind::RetryRefused,
+                ];
                 kinds.contains(&error.kind()) && error.ran == Ran::Maybe
             }
+            Outcome::Complete(Reply::Stream(stream)) => stream.cancelled,
             _ => false,
         };
         if let Some((link, id)) = self.calls.get(&stamp).filter(|_| gave_up) {

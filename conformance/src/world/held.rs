@@ -30,6 +30,11 @@ impl Bounds {
         }
     }
 
+    /// The longest line, and the longest text of a stream.
+    pub(super) const fn line_bytes(&self) -> usize {
+        self.limits.line_bytes
+    }
+
     /// What one listening operation may keep. The limits end the reading, so the last read comes on top.
     const fn unread(&self) -> usize {
         let Limits {

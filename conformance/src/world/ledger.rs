@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use mcp_proto::cost::{Charge, LedgerLine};
-use mcp_proto::{Action, Ended, Event, IoFailure, IoKind};
+use mcp_proto::cost::LedgerLine;
+use mcp_proto::{Action, Event, IoFailure, IoKind};
 use serde_json::Value;
 
 use super::breach::{Broken, Rule};
+use super::money::nanos;
 
 /// What is wrong with the ledger's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +15,12 @@ use super::breach::{Broken, Rule};
 pub enum LedgerFault {
     /// It cannot be read.
     Unreadable,
+    /// Reading fails after all but the last pieces.
+    Torn,
     /// Of each append half a line arrives, and that is reported.
     Full,
+    /// The same of every other append.
+    Flaky,
     /// Nothing that is asked of it ever comes to an end.
     Stuck,
 }
@@ -29,23 +34,26 @@ pub(super) struct Ledger {
     /// The client waits for the file.
     outstanding: bool,
     was_read: bool,
-    /// Lines that were handed out, and calls that ended and are charged.
+    /// Appends that were asked for.
+    appends: u64,
+    /// Lines that were handed out, and the sum of what they say.
     lines: u64,
-    charged: u64,
+    sum: u64,
 }
 
 /// On its way to the client.
 #[derive(Debug)]
 pub(super) enum Fact {
     Piece(Vec<u8>),
-    Ended,
+    /// With all that was read.
+    Ended(Vec<u8>),
     Appended,
     Failed(IoKind),
 }
 
 impl Ledger {
-    /// Judges an action that concerns the file.
-    pub(super) fn judge(&mut self, action: &Action) -> Result<(), Broken> {
+    /// Judges an action that concerns the file; so many calls are charged so far, with this sum.
+    pub(super) fn judge(&mut self, action: &Action, charged: (u64, u64)) -> Result<(), Broken> {
         let line = match action {
             Action::ReadLedger { .. } if self.was_read => {
                 return Err((Rule::Ledger, "read a second time".into()));
@@ -63,27 +71,27 @@ impl Ledger {
         }
         self.outstanding = true;
         let text = String::from_utf8_lossy(&line.bytes).into_owned();
-        let whole = |line: &str| {
-            serde_json::from_str(line).is_ok_and(|line: Value| line["usd"].is_number())
+        let usd = |line: &str| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            line["usd"].as_f64().map(nanos)
         };
-        let mut lines = text.lines().filter(|line| !line.is_empty());
+        let lines = text.lines().filter(|line| !line.is_empty());
         self.lines += lines.clone().count() as u64;
-        if !text.ends_with('\n') || !lines.all(whole) || self.lines > self.charged {
-            let detail = format!("{} charged, and written: {text:?}", self.charged);
+        let amounts: Option<Vec<u64>> = lines.map(usd).collect();
+        self.sum += amounts.iter().flatten().sum::<u64>();
+        let whole = amounts.is_some() && text.ends_with('\n');
+        if !whole || self.lines > charged.0 || self.sum > charged.1 {
+            let detail = format!("{charged:?} charged, and written: {text:?}");
             return Err((Rule::Ledger, detail));
         }
         Ok(())
     }
 
-    /// An operation ended.
-    pub(super) fn on_ended(&mut self, ended: &Ended) {
-        self.charged += u64::from(ended.tool.is_some() && Charge::from(ended) == Charge::Yes);
-    }
-
-    /// Everything that costs something stands there, if it can.
-    pub(super) fn on_closed(&self) -> Result<(), Broken> {
-        if self.was_read && self.fault.is_none() && self.lines != self.charged {
-            let detail = format!("{} lines, and {} charged", self.lines, self.charged);
+    /// Everything that costs something was handed out, unless the file was too slow for that.
+    pub(super) fn on_closed(&self, charged: (u64, u64)) -> Result<(), Broken> {
+        let written = (self.lines, self.sum);
+        if self.was_read && !self.outstanding && written != charged {
+            let detail = format!("{written:?} written, and {charged:?} charged");
             return Err((Rule::Ledger, detail));
         }
         Ok(())
@@ -97,16 +105,27 @@ impl Ledger {
             (_, Some(contents)) => {
                 let pieces = contents.chunks(7).map(|piece| Fact::Piece(piece.into()));
                 self.facts.extend(pieces);
-                self.facts.push_back(Fact::Ended);
+                self.facts.push_back(Fact::Ended(contents.clone()));
+                if self.fault == Some(LedgerFault::Torn) {
+                    let kept = self.facts.len().saturating_sub(3);
+                    self.facts.truncate(kept);
+                    self.facts.push_back(Fact::Failed(IoKind::Other));
+                }
             }
         }
     }
 
     pub(super) fn perform_append(&mut self, line: &LedgerLine) {
         let contents = self.contents.get_or_insert_default();
+        self.appends += 1;
+        let fails = match self.fault {
+            Some(LedgerFault::Full) => true,
+            Some(LedgerFault::Flaky) => self.appends % 2 == 1,
+            _ => false,
+        };
         match self.fault {
             Some(LedgerFault::Stuck) => {}
-            Some(LedgerFault::Full) => {
+            _ if fails => {
                 contents.extend(&line.bytes[..line.bytes.len() / 2]);
                 self.facts.push_back(Fact::Failed(IoKind::Other));
             }
@@ -133,7 +152,7 @@ impl Fact {
     pub(super) fn event(&self) -> Event<'_> {
         match self {
             Self::Piece(bytes) => Event::LedgerRead { bytes },
-            Self::Ended => Event::LedgerEnded,
+            Self::Ended(_) => Event::LedgerEnded,
             Self::Appended => Event::LedgerAppended,
             Self::Failed(kind) => Event::LedgerFailed {
                 failure: IoFailure {

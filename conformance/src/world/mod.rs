@@ -9,11 +9,14 @@ mod asked;
 mod border;
 mod breach;
 mod choice;
+mod consent;
 mod conversation;
 mod duties;
 mod held;
 mod journal;
 mod ledger;
+mod money;
+mod output;
 mod process;
 mod run;
 mod streaming;
@@ -24,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::Hasher;
 
 use mcp_fake_server::Script;
+use mcp_proto::continuation::Source;
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::wire::Json;
 use mcp_proto::{
@@ -84,6 +88,10 @@ pub struct World {
     news: VecDeque<News>,
     /// What operations ended with because they needed input.
     continuations: Vec<Continuation>,
+    /// The sources that were to be opened.
+    sources: Vec<(OperationId, Source)>,
+    /// What it was asked about retries.
+    retry_questions: Vec<(OperationId, Question)>,
     /// Whether anything came of the last fact.
     acted: bool,
     /// How often the client has been drained.
@@ -100,7 +108,7 @@ impl World {
     /// one cannot be spawned.
     #[must_use]
     pub fn new(config: Config, identity: Identity, scripts: Vec<(String, Script)>) -> Self {
-        let border = Border::new(&config.peers, identity.log_level().is_some());
+        let border = Border::new(&config, identity.log_level().is_some());
         let names: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
         let path = |name: &str| (name == "PATH").then(|| "/bin".to_owned());
         let pinned = config.pin(&mut { path }, &mut |file| Some(file.to_owned()));
@@ -128,6 +136,8 @@ impl World {
             journal: Journal::new(names),
             news: VecDeque::new(),
             continuations: Vec::new(),
+            sources: Vec::new(),
+            retry_questions: Vec::new(),
             acted: false,
             settled: 0,
             still: 0,

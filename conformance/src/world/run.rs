@@ -6,6 +6,7 @@ use mcp_proto::{Action, Duration, Event, Exit, Instant, LinkId, News, Outcome, P
 
 use super::breach::Rule;
 use super::journal::Way;
+use super::ledger::Fact;
 use super::process::{Chunk, Control, LANES, Lane, Process};
 use super::{Choice, Splits, World, millis, pick, show_news};
 
@@ -198,6 +199,9 @@ impl World {
     /// A fact about the ledger's file reaches the client.
     fn arrive_ledger(&mut self) {
         if let Some(fact) = self.ledger.arrive() {
+            if let Fact::Ended(contents) = &fact {
+                self.border.books.on_ledger_read(contents);
+            }
             self.tell(None, fact.event(), "");
         }
     }
@@ -319,11 +323,17 @@ impl World {
             }
             self.judge(judged);
         }
+        self.border.on_drained();
         if self.breach.is_none() {
             let judged = self.border.check_timers(self.client.poll_timeout());
             self.judge(judged);
             let judged = self.border.check_owed();
             self.judge(judged);
+            if self.acted {
+                let judged = self.border.books.check(&self.client);
+                self.judge(judged);
+                self.border.consent.look(&self.client);
+            }
             // Counting takes longer than a read of some bytes does.
             self.settled = self.settled.wrapping_add(1);
             if self.acted || self.settled.is_multiple_of(8) {
@@ -334,12 +344,11 @@ impl World {
     }
 
     fn judge_ledger(&mut self, action: &Action) -> Result<(), (Rule, String)> {
+        let charged = self.border.books.charged();
         match action {
-            Action::Deliver(News::Ended(ended)) => self.ledger.on_ended(ended),
-            Action::Deliver(News::Closed) => return self.ledger.on_closed(),
-            _ => return self.ledger.judge(action),
+            Action::Deliver(News::Closed) => self.ledger.on_closed(charged),
+            _ => self.ledger.judge(action, charged),
         }
-        Ok(())
     }
 
     fn record(&mut self, action: &Action) {
@@ -408,12 +417,26 @@ impl World {
             Action::ReadLedger { .. } => self.ledger.perform_read(),
             Action::AppendLedger { line, .. } => self.ledger.perform_append(&line),
             Action::Deliver(news) => {
-                if let News::Ended(ended) = &news
-                    && let Outcome::InputRequired(pending) = &ended.outcome
-                {
+                self.remember(&news);
+                self.news.push_back(news);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the application will want to say something about.
+    fn remember(&mut self, news: &News) {
+        match news {
+            News::Ended(ended) => {
+                if let Outcome::InputRequired(pending) = &ended.outcome {
                     self.continuations.push(pending.continuation.clone());
                 }
-                self.news.push_back(news);
+            }
+            News::OpenSource { operation, request } => {
+                self.sources.push((*operation, request.source));
+            }
+            News::RetryQuestion(asked) => {
+                self.retry_questions.push((asked.operation, asked.question));
             }
             _ => {}
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use mcp_proto::continuation::StreamUpdate;
-use mcp_proto::{Ended, News, Outcome, Ran, Reply};
+use mcp_proto::{Ended, News, Outcome, Ran, Reply, StreamChunk};
 use serde_json::Value;
 
 /// The longest string that is shown in full, in characters.
@@ -97,6 +97,20 @@ fn cut(text: &str, chars: usize) -> Cow<'_, str> {
 
 fn text(line: &str) -> String {
     cut(line, TEXT_CHARS).escape_debug().to_string()
+}
+
+/// A piece of a source in one line.
+pub(super) fn chunk(chunk: &StreamChunk) -> String {
+    let mut shown = text(&chunk.text);
+    if let Some(token) = &chunk.checkpoint_token {
+        shown += &format!(" checkpoint {token:?}");
+    }
+    for (set, word) in [(chunk.dropped, " dropped"), (chunk.is_final, " final")] {
+        if set {
+            shown += word;
+        }
+    }
+    shown
 }
 
 /// News in one line.

@@ -389,6 +389,8 @@ impl Accounts {
     /// Whether everything is written that can be; if not, that is waited for, but not for long.
     pub(super) fn may_close(&mut self, now: Instant) -> bool {
         if self.file.as_ref().is_none_or(LedgerFile::is_idle) {
+            // Nobody waits any longer.
+            self.until = None;
             return true;
         }
         if !self.closes {

@@ -248,13 +248,11 @@ impl Client {
         let now = self.clamp(now);
         let link = match &event {
             Event::TimePassed => {
-                for peer in &mut self.peers {
-                    peer.handle(Event::TimePassed, now);
+                self.let_time_pass(now);
+                // What was waited for until now may have let something begin that has no time left.
+                if self.poll_timeout().is_some_and(|due| due <= now) {
+                    self.let_time_pass(now);
                 }
-                self.drain_all();
-                self.expire_gatherings(now);
-                self.accounts.on_time(now);
-                self.after_news();
                 return;
             }
             Event::LedgerRead { .. }
@@ -281,6 +279,16 @@ impl Client {
             }
             event => self.tell(link.peer, event, now),
         }
+    }
+
+    fn let_time_pass(&mut self, now: Instant) {
+        for peer in &mut self.peers {
+            peer.handle(Event::TimePassed, now);
+        }
+        self.drain_all();
+        self.expire_gatherings(now);
+        self.accounts.on_time(now);
+        self.after_news();
     }
 
     fn tell(&mut self, peer: PeerId, event: Event<'_>, now: Instant) {

@@ -411,6 +411,10 @@ impl Peer {
                 };
                 self.proved_modern = true;
                 self.adopt(version);
+                // What was answered in the belief that it speaks an older revision.
+                if let Some(link) = &mut self.link {
+                    link.outbox.withdraw_all();
+                }
                 if let Some((_, method)) = self.early_requests.first() {
                     let method = printable(method.as_bytes(), 80);
                     self.degrade(&Fault::new(Violation::ServerRequest, method));

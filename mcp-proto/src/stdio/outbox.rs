@@ -56,6 +56,13 @@ impl Outbox {
         false
     }
 
+    /// Takes out everything that has not been handed to a write.
+    pub(crate) fn withdraw_all(&mut self) {
+        self.queued.clear();
+        self.index.clear();
+        self.requests.clear();
+    }
+
     /// Whether a request waits here: it has provably not been written.
     pub(crate) fn holds(&self, request: u64) -> bool {
         self.requests.contains(&request)

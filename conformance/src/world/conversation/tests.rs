@@ -8,11 +8,12 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion"
 
 /// `>` lines are written by the client, `<` lines by the server; gives the first broken rule.
 fn judge(may_initialize: bool, exchange: &[&str]) -> Result<Conversation, Rule> {
-    let mut peer = PeerRecord::new(may_initialize, 1 << 16);
+    let mut peer = PeerRecord::new(may_initialize, 1 << 16, None);
     let mut conversation = Conversation::default();
     for line in exchange {
         let (side, text) = line.split_at(1);
         let text = text.replace("META", META) + "\n";
+        conversation.settle();
         match side {
             ">" => {
                 let judged = conversation.on_write(text.as_bytes(), &mut peer);
