@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use mcp_proto::report::PeerState;
-use mcp_proto::types::Entry;
+use mcp_proto::types::{Entry, Prompt, Tool};
 use mcp_proto::{Listed, Operation, Outcome, Reply, Request};
 
 use crate::args::Global;
@@ -27,79 +27,12 @@ pub(crate) fn report(session: &dyn Session, global: &Global) -> Result<Exit, Fai
     })
 }
 
-pub(crate) fn tools(
-    session: &dyn Session,
-    global: &Global,
-    names: &[String],
-) -> Result<Exit, Failure> {
-    show(
-        session,
-        global,
-        names,
-        Request::ListTools,
-        |reply| match reply {
-            Reply::Tools(list) => table("TOOL", names, list, |tool| tool.description()),
-            _ => String::new(),
-        },
-    )
-}
-
-pub(crate) fn resources(
-    session: &dyn Session,
-    global: &Global,
-    names: &[String],
-) -> Result<Exit, Failure> {
-    show(
-        session,
-        global,
-        names,
-        Request::ListResources,
-        |reply| match reply {
-            Reply::Resources(list) => table("RESOURCE", names, list, |resource| {
-                Some(resource.description().unwrap_or_else(|| resource.name()))
-            }),
-            _ => String::new(),
-        },
-    )
-}
-
-pub(crate) fn templates(
-    session: &dyn Session,
-    global: &Global,
-    names: &[String],
-) -> Result<Exit, Failure> {
-    let request = Request::ListResourceTemplates;
-    show(session, global, names, request, |reply| match reply {
-        Reply::ResourceTemplates(list) => table("TEMPLATE", names, list, |template| {
-            Some(template.description().unwrap_or_else(|| template.name()))
-        }),
-        _ => String::new(),
-    })
-}
-
-pub(crate) fn prompts(
-    session: &dyn Session,
-    global: &Global,
-    names: &[String],
-) -> Result<Exit, Failure> {
-    show(
-        session,
-        global,
-        names,
-        Request::ListPrompts,
-        |reply| match reply {
-            Reply::Prompts(list) => table("PROMPT", names, list, |prompt| prompt.description()),
-            _ => String::new(),
-        },
-    )
-}
-
-fn show(
+/// One of the lists, of all servers.
+pub(crate) fn list(
     session: &dyn Session,
     global: &Global,
     names: &[String],
     request: Request,
-    table: impl FnOnce(&Reply) -> String,
 ) -> Result<Exit, Failure> {
     let ended = session::run(session, Operation::new(request));
     let reply = match ended.outcome {
@@ -110,10 +43,24 @@ fn show(
     if global.json {
         output::print_json(json::list(&reply, names));
     } else {
-        output::print(&table(&reply));
+        output::print(&text(&reply, names));
     }
     warn_of_failures(session);
     Ok(Exit::Good)
+}
+
+fn text(reply: &Reply, names: &[String]) -> String {
+    match reply {
+        Reply::Tools(list) => table("TOOL", names, list, Tool::description),
+        Reply::Resources(list) => table("RESOURCE", names, list, |resource| {
+            Some(resource.description().unwrap_or_else(|| resource.name()))
+        }),
+        Reply::ResourceTemplates(list) => table("TEMPLATE", names, list, |template| {
+            Some(template.description().unwrap_or_else(|| template.name()))
+        }),
+        Reply::Prompts(list) => table("PROMPT", names, list, Prompt::description),
+        _ => String::new(),
+    }
 }
 
 /// Says which servers a list does without.

@@ -21,7 +21,7 @@ mod setup;
 
 use std::process::ExitCode;
 
-use mcp_proto::Config;
+use mcp_proto::{Config, Request};
 
 use args::{Cli, Command, Global};
 use exit::{Exit, Failure};
@@ -58,18 +58,10 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Demo => demo::run(global),
         Command::Report => listed(global, |session, _| lists::report(session, global)),
-        Command::Tools => listed(global, |session, names| {
-            lists::tools(session, global, names)
-        }),
-        Command::Resources { templates: false } => listed(global, |session, names| {
-            lists::resources(session, global, names)
-        }),
-        Command::Resources { templates: true } => listed(global, |session, names| {
-            lists::templates(session, global, names)
-        }),
-        Command::Prompts => listed(global, |session, names| {
-            lists::prompts(session, global, names)
-        }),
+        Command::Tools => list(global, Request::ListTools),
+        Command::Resources { templates: false } => list(global, Request::ListResources),
+        Command::Resources { templates: true } => list(global, Request::ListResourceTemplates),
+        Command::Prompts => list(global, Request::ListPrompts),
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
             let call = call::prepare(&options, arguments)?;
@@ -113,6 +105,12 @@ fn connected(
         setup::warn_of_nothing(global, &config);
     }
     with_config(global, config, work)
+}
+
+fn list(global: &Global, request: Request) -> Result<Exit, Failure> {
+    listed(global, |session, names| {
+        lists::list(session, global, names, request)
+    })
 }
 
 /// The same, for what shows little when there is no server: it says so.
