@@ -69,7 +69,10 @@ impl Said {
             ..StreamChunk::default()
         };
         let what = match choice.choose(12) {
-            0..=3 => About::Piece(chunk(*pick(choice, &["piece ", "", "ä", "x"]))),
+            0..=3 => {
+                let text: &str = pick::<&str>(choice, &["piece ", "", "ä", "x"]);
+                About::Piece(chunk(text))
+            }
             4 | 5 => About::Piece(StreamChunk {
                 checkpoint_token: Some((*pick(choice, &["t1", "t2", ""])).into()),
                 ..chunk("kept ")

@@ -93,7 +93,7 @@ impl Books {
     /// What a call costs, where anything says so.
     fn price(&self, own: Option<u64>, peer: &PeerConfig, tool: &str) -> Option<u64> {
         let configured = peer.tool_costs.get(tool).copied().or(peer.cost);
-        own.or(configured.map(NanoUsd::as_nanos))
+        own.or_else(|| configured.map(NanoUsd::as_nanos))
     }
 
     /// The request of a call is written to this peer.
