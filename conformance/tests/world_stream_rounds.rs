@@ -204,3 +204,36 @@ fn r40_a_stream_is_cancelled_between_rounds() {
             .contains("notifications/cancelled")
     );
 }
+
+/// R21, R30: a tool that has become another one between two rounds is not called in the next one.
+#[test]
+fn r21_a_later_round_of_a_quarantined_tool_is_not_sent() {
+    let list = |description: &str| {
+        let tool = format!(
+            r#"{{\"name\":\"echo\",\"inputSchema\":{{}},\"description\":\"{description}\"}}"#
+        );
+        format!(
+            r#"{{"on":"tools/list"}},"{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{{\"resultType\":\"complete\",\"tools\":[{tool}]}}}}""#
+        )
+    };
+    for (later, sent) in [("first", 2), ("second", 1)] {
+        let script = format!(
+            r#"[{},{{"on":"tools/call"}},{},{ASKS},{},{{"on":"tools/call"}},{},{HANGS}]"#,
+            list("first"),
+            piece(1, "one ", None),
+            list(later),
+            answer(&["one two"]),
+        );
+        let mut world = answering(|peer| peer.pin_tools = true, &script, "[]");
+        let id = world.submit(interactive()).unwrap();
+        asked(&mut world);
+        run(&mut world, Operation::list_tools().on("srv"));
+        decline(&mut world, id);
+        let outcome = world.run_until_ended(id).unwrap().outcome;
+        let refused = matches!(&outcome, Outcome::Failed(error)
+            if (error.kind(), error.ran) == (ErrorKind::CapabilityMissing, Ran::Maybe));
+        assert_eq!(refused, sent == 1, "{outcome:?}");
+        assert_eq!(calls(&world).len(), sent);
+        close(world);
+    }
+}

@@ -1,5 +1,6 @@
 //! Operations for which the application is asked for input (R30): questions and answers.
 
+use mcp_proto::continuation::DropReason;
 use mcp_proto::error::Cause;
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Ended, Error, ErrorKind, OperationId, Outcome, Question, Reply};
@@ -120,6 +121,7 @@ fn is_own_deadline(cause: &Cause) -> bool {
     let askers = ["tools/call", "prompts/get", "resources/read"];
     match cause {
         Cause::Timeout { awaited, .. } => askers.iter().any(|asker| awaited.ends_with(asker)),
+        Cause::StreamDropped(dropped) => dropped.stream.reason == DropReason::Deadline,
         _ => false,
     }
 }

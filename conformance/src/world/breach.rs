@@ -74,7 +74,7 @@ pub enum Rule {
     Key,
     /// Every call that may have run is charged once, at its price; what exceeds the budget is not sent.
     Money,
-    /// A quarantined tool is neither called nor offered as another one before it is accepted.
+    /// A tool that is new or another one is neither in force nor called before it is accepted.
     Consent,
     /// A mismatch with an output schema is noted where validation is wanted, and nowhere else.
     Output,

@@ -1,44 +1,50 @@
-//! Tools that wait for the application's consent (R21): what is offered, and what is called.
+//! Tools that wait for the application's consent (R21): what is in force, and what is called.
 
 use std::collections::BTreeMap;
 
 use mcp_proto::peer::QuarantinedTool;
 use mcp_proto::types::Tool;
-use mcp_proto::{Client, Config, Ended, Outcome, Reply};
+use mcp_proto::{Client, Config, PeerConfig};
 use serde_json::Value;
 
 use super::breach::{Broken, Rule};
 
-/// What the application was shown and has accepted, of servers with `pinTools`.
+/// What the application trusts, of servers with `pinTools`.
 #[derive(Debug)]
 pub(super) struct Consent {
-    /// Their names; `None` where nothing is pinned.
-    peers: Vec<Option<String>>,
-    /// Descriptors by peer and tool: the one that was offered first, or the last that was accepted.
-    trusted: BTreeMap<(String, String), Value>,
-    /// Tools that are quarantined, and since which moment without interruption.
-    since: BTreeMap<(String, String), u64>,
+    /// `None` where nothing is pinned.
+    peers: Vec<Option<Pinned>>,
     /// When the requests of a stamp were last given a reason to be written.
     caused: BTreeMap<u64, u64>,
     moment: u64,
 }
 
+/// What is pinned of one server.
+#[derive(Debug, Default)]
+struct Pinned {
+    name: String,
+    /// Descriptors by tool: those that were in force first, and those that were accepted since.
+    trusted: Option<BTreeMap<String, Value>>,
+    /// Tools that are quarantined, and since which moment without interruption.
+    since: BTreeMap<String, u64>,
+    /// The manifest that was looked at last.
+    seen: Option<String>,
+}
+
 impl Consent {
     pub(super) fn new(config: &Config) -> Self {
+        let pinned = |peer: &PeerConfig| Pinned {
+            name: peer.name.clone(),
+            ..Pinned::default()
+        };
         let peers = config.peers.iter();
         Self {
             peers: peers
-                .map(|peer| peer.pin_tools.then(|| peer.name.clone()))
+                .map(|peer| peer.pin_tools.then(|| pinned(peer)))
                 .collect(),
-            trusted: BTreeMap::new(),
-            since: BTreeMap::new(),
             caused: BTreeMap::new(),
             moment: 0,
         }
-    }
-
-    fn is_needed(&self) -> bool {
-        self.peers.iter().any(Option::is_some)
     }
 
     /// The application wants something of this stamp: it submits, answers or decides.
@@ -49,59 +55,76 @@ impl Consent {
     /// The application has accepted these.
     pub(super) fn on_accepted(&mut self, tools: &[QuarantinedTool]) {
         for accepted in tools {
-            let name = (accepted.peer.clone(), accepted.tool.name().to_owned());
-            self.since.remove(&name);
-            self.trusted.insert(name, descriptor(&accepted.tool));
+            let mut pinned = self.peers.iter_mut().flatten();
+            if let Some(pinned) = pinned.find(|pinned| pinned.name == accepted.peer) {
+                pinned.accept(&accepted.tool);
+            }
         }
     }
 
     /// A call is written: not of a tool that was quarantined when it was asked for, and is ever since.
     pub(super) fn on_called(&self, stamp: u64, peer: usize, tool: &str) -> Result<(), Broken> {
-        let Some(Some(peer)) = self.peers.get(peer) else {
+        let Some(Some(pinned)) = self.peers.get(peer) else {
             return Ok(());
         };
-        let since = self.since.get(&(peer.clone(), tool.to_owned()));
-        match (since, self.caused.get(&stamp)) {
-            (Some(since), Some(caused)) if since <= caused => Err((
-                Rule::Consent,
-                format!("a call of {peer}/{tool}, which is quarantined"),
-            )),
+        match (pinned.since.get(tool), self.caused.get(&stamp)) {
+            (Some(since), Some(caused)) if since <= caused => {
+                let detail = format!("a call of {}/{tool}, which is quarantined", pinned.name);
+                Err((Rule::Consent, detail))
+            }
             _ => Ok(()),
         }
     }
 
-    /// What is offered is what was offered before, unless another one was accepted.
-    pub(super) fn on_ended(&mut self, ended: &Ended) -> Result<(), Broken> {
-        let Outcome::Complete(Reply::Tools(offered)) = &ended.outcome else {
-            return Ok(());
-        };
-        for listed in offered {
-            let Some(Some(peer)) = self.peers.get(listed.peer.index()) else {
+    /// Looks at what is in force and what is quarantined, whenever the client has been drained.
+    pub(super) fn look(&mut self, client: &Client) -> Result<(), Broken> {
+        self.moment += 1;
+        for (peer, pinned) in client.peers().zip(&mut self.peers) {
+            let Some(pinned) = pinned else {
                 continue;
             };
-            let name = (peer.clone(), listed.item.name().to_owned());
-            let (now, shown) = (descriptor(&listed.item), format!("{}/{}", name.0, name.1));
-            let trusted = self.trusted.entry(name).or_insert_with(|| now.clone());
-            if *trusted != now {
-                let detail = format!("{shown} is offered as {now}, and {trusted} was accepted");
-                return Err((Rule::Consent, detail));
+            let before = std::mem::take(&mut pinned.since);
+            for quarantined in peer.quarantined_tools() {
+                let name = quarantined.tool.name();
+                let since = before.get(name).copied().unwrap_or(self.moment);
+                pinned.since.insert(name.to_owned(), since);
+            }
+            if peer.manifest_digest() != pinned.seen.as_deref() {
+                pinned.seen = peer.manifest_digest().map(str::to_owned);
+                pinned.judge(peer.tools())?;
             }
         }
         Ok(())
     }
+}
 
-    /// Looks at what is quarantined, whenever the client has been drained.
-    pub(super) fn look(&mut self, client: &Client) {
-        if !self.is_needed() {
-            return;
+impl Pinned {
+    fn accept(&mut self, tool: &Tool) {
+        self.since.remove(tool.name());
+        let trusted = self.trusted.get_or_insert_default();
+        trusted.insert(tool.name().to_owned(), descriptor(tool));
+        self.seen = None;
+    }
+
+    /// These tools are in force: none that is new or another one than was accepted.
+    fn judge(&mut self, tools: &[Tool]) -> Result<(), Broken> {
+        let tools = tools.iter();
+        let tools = tools.map(|tool| (tool.name().to_owned(), descriptor(tool)));
+        let Some(trusted) = &self.trusted else {
+            self.trusted = Some(tools.collect());
+            return Ok(());
+        };
+        for (name, now) in tools {
+            if trusted.get(&name) != Some(&now) {
+                let before = trusted.get(&name);
+                let detail = format!(
+                    "{}/{name} is in force as {now}, after {before:?}",
+                    self.name
+                );
+                return Err((Rule::Consent, detail));
+            }
         }
-        self.moment += 1;
-        let before = std::mem::take(&mut self.since);
-        for tool in client.quarantined_tools() {
-            let name = (tool.peer, tool.tool.name().to_owned());
-            let since = before.get(&name).copied().unwrap_or(self.moment);
-            self.since.insert(name, since);
-        }
+        Ok(())
     }
 }
 

@@ -332,7 +332,8 @@ impl World {
             if self.acted {
                 let judged = self.border.books.check(&self.client);
                 self.judge(judged);
-                self.border.consent.look(&self.client);
+                let judged = self.border.consent.look(&self.client);
+                self.judge(judged);
             }
             // Counting takes longer than a read of some bytes does.
             self.settled = self.settled.wrapping_add(1);

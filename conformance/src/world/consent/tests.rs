@@ -1,6 +1,5 @@
 use mcp_proto::types::Entry as _;
 use mcp_proto::wire::Json;
-use mcp_proto::{Listed, OperationId, PeerConfig, PeerId};
 
 use super::*;
 
@@ -15,51 +14,43 @@ fn consent(pins: bool) -> Consent {
     Consent::new(&Config::new(vec![peer]))
 }
 
-fn offers(description: &str) -> Ended {
-    let listed = Listed {
-        name: "t".into(),
-        peer: PeerId::new(0),
-        item: tool(description),
-    };
-    Ended {
-        operation: OperationId::new(1),
-        peer: None,
-        tool: None,
-        outcome: Outcome::Complete(Reply::Tools(vec![listed])),
-    }
+fn pinned(consent: &mut Consent) -> &mut Pinned {
+    consent.peers[0].as_mut().unwrap()
 }
 
-/// A tool that is another one by now is offered after it was accepted, and only where tools are pinned.
+/// A tool that is new or another one by now is in force before it was accepted.
 #[test]
-fn offering_another_tool_is_a_breach() {
-    let mut pinned = consent(true);
-    pinned.on_ended(&offers("first")).unwrap();
-    pinned.on_ended(&offers("first")).unwrap();
-    let breach = pinned.on_ended(&offers("second")).unwrap_err();
+fn another_tool_in_force_is_a_breach() {
+    assert!(consent(false).peers[0].is_none());
+    let mut consent = consent(true);
+    let pinned = pinned(&mut consent);
+    pinned.judge(&[tool("first")]).unwrap();
+    pinned.judge(&[]).unwrap();
+    pinned.judge(&[tool("first")]).unwrap();
+    let breach = pinned.judge(&[tool("second")]).unwrap_err();
     assert_eq!(breach.0, Rule::Consent);
-    let accepted = ("a".to_owned(), "t".to_owned());
-    pinned.trusted.insert(accepted, descriptor(&tool("second")));
-    pinned.on_ended(&offers("second")).unwrap();
-    assert!(pinned.on_ended(&offers("first")).is_err());
-    let mut free = consent(false);
-    free.on_ended(&offers("first")).unwrap();
-    free.on_ended(&offers("second")).unwrap();
+    pinned.accept(&tool("second"));
+    pinned.judge(&[tool("second")]).unwrap();
+    assert!(pinned.judge(&[tool("first")]).is_err());
+    let mut fresh = Pinned::default();
+    fresh.judge(&[]).unwrap();
+    assert!(fresh.judge(&[tool("new")]).is_err());
 }
 
 /// A call is a breach if its tool was quarantined when it was last asked for, and not if that came later.
 #[test]
 fn calling_a_quarantined_tool_is_a_breach() {
-    let mut pinned = consent(true);
-    pinned.on_wanted(1);
-    pinned.moment = 1;
-    pinned.since.insert(("a".into(), "t".into()), 1);
-    pinned.on_wanted(2);
-    assert!(pinned.on_called(1, 0, "t").is_ok(), "it was on its way");
-    assert!(pinned.on_called(2, 0, "other").is_ok());
-    assert_eq!(pinned.on_called(2, 0, "t").unwrap_err().0, Rule::Consent);
-    pinned.on_wanted(1);
+    let mut consent = consent(true);
+    consent.on_wanted(1);
+    consent.moment = 1;
+    pinned(&mut consent).since.insert("t".into(), 1);
+    consent.on_wanted(2);
+    assert!(consent.on_called(1, 0, "t").is_ok(), "it was on its way");
+    assert!(consent.on_called(2, 0, "other").is_ok());
+    assert_eq!(consent.on_called(2, 0, "t").unwrap_err().0, Rule::Consent);
+    consent.on_wanted(1);
     assert!(
-        pinned.on_called(1, 0, "t").is_err(),
+        consent.on_called(1, 0, "t").is_err(),
         "it was answered since"
     );
 }
