@@ -183,7 +183,14 @@ impl Peer {
     }
 
     /// The result of a call, validated where that is wanted (R63), however it is told.
-    #[cfg_attr(not(feature = "schema"), allow(clippy::unused_self))]
+    #[cfg_attr(
+        not(feature = "schema"),
+        allow(
+            clippy::unused_self,
+            clippy::needless_pass_by_ref_mut,
+            unused_variables
+        )
+    )]
     fn read_call(
         &mut self,
         active: &Active,
