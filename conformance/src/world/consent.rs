@@ -17,6 +17,8 @@ pub(super) struct Consent {
     /// When the requests of a stamp were last given a reason to be written.
     caused: BTreeMap<u64, u64>,
     moment: u64,
+    /// Calls that were written since the last look, by peer and tool.
+    suspects: Vec<(usize, String)>,
 }
 
 /// What is pinned of one server.
@@ -44,6 +46,7 @@ impl Consent {
                 .collect(),
             caused: BTreeMap::new(),
             moment: 0,
+            suspects: Vec::new(),
         }
     }
 
@@ -62,18 +65,29 @@ impl Consent {
         }
     }
 
-    /// A call is written: not of a tool that was quarantined when it was asked for, and is ever since.
-    pub(super) fn on_called(&self, stamp: u64, peer: usize, tool: &str) -> Result<(), Broken> {
+    /// A call is written. It is suspect if its tool was quarantined when it was asked for, and is ever since.
+    pub(super) fn on_called(&mut self, stamp: u64, peer: usize, tool: &str) {
         let Some(Some(pinned)) = self.peers.get(peer) else {
-            return Ok(());
+            return;
         };
-        match (pinned.since.get(tool), self.caused.get(&stamp)) {
-            (Some(since), Some(caused)) if since <= caused => {
-                let detail = format!("a call of {}/{tool}, which is quarantined", pinned.name);
-                Err((Rule::Consent, detail))
-            }
-            _ => Ok(()),
+        if let (Some(since), Some(caused)) = (pinned.since.get(tool), self.caused.get(&stamp))
+            && since <= caused
+        {
+            self.suspects.push((peer, tool.to_owned()));
         }
+    }
+
+    /// What the client has heard last may have set a suspected tool free.
+    fn convict(&mut self) -> Result<(), Broken> {
+        for (peer, tool) in std::mem::take(&mut self.suspects) {
+            if let Some(Some(pinned)) = self.peers.get(peer)
+                && pinned.since.contains_key(&tool)
+            {
+                let detail = format!("a call of {}/{tool}, which is quarantined", pinned.name);
+                return Err((Rule::Consent, detail));
+            }
+        }
+        Ok(())
     }
 
     /// Looks at what is in force and what is quarantined, whenever the client has been drained.
@@ -94,7 +108,7 @@ impl Consent {
                 pinned.judge(peer.tools())?;
             }
         }
-        Ok(())
+        self.convict()
     }
 }
 

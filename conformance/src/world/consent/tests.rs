@@ -37,20 +37,26 @@ fn another_tool_in_force_is_a_breach() {
     assert!(fresh.judge(&[tool("new")]).is_err());
 }
 
-/// A call is a breach if its tool was quarantined when it was last asked for, and not if that came later.
+/// A call is a breach if its tool was quarantined when it was last asked for and still is, and not if that came
+/// later, or is over.
 #[test]
 fn calling_a_quarantined_tool_is_a_breach() {
     let mut consent = consent(true);
-    consent.on_wanted(1);
-    consent.moment = 1;
-    pinned(&mut consent).since.insert("t".into(), 1);
-    consent.on_wanted(2);
-    assert!(consent.on_called(1, 0, "t").is_ok(), "it was on its way");
-    assert!(consent.on_called(2, 0, "other").is_ok());
-    assert_eq!(consent.on_called(2, 0, "t").unwrap_err().0, Rule::Consent);
-    consent.on_wanted(1);
-    assert!(
-        consent.on_called(1, 0, "t").is_err(),
-        "it was answered since"
-    );
+    let mut judge = |stamp: u64, tool: &str, wanted: bool, freed: bool| {
+        if wanted {
+            consent.on_wanted(stamp);
+        }
+        consent.moment = 1;
+        pinned(&mut consent).since.insert("t".into(), 1);
+        consent.on_called(stamp, 0, tool);
+        if freed {
+            pinned(&mut consent).since.clear();
+        }
+        consent.convict().map_err(|(rule, _)| rule)
+    };
+    assert_eq!(judge(1, "t", true, false), Ok(()), "it was on its way");
+    assert_eq!(judge(2, "other", true, false), Ok(()));
+    assert_eq!(judge(2, "t", false, false), Err(Rule::Consent));
+    assert_eq!(judge(1, "t", true, false), Err(Rule::Consent), "answered");
+    assert_eq!(judge(1, "t", false, true), Ok(()), "it is what it was");
 }
