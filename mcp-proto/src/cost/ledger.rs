@@ -1,6 +1,5 @@
 //! What was spent, in lines of a file that outlives the process.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -303,7 +302,7 @@ impl SpendLedger {
     fn count(&mut self, entry: &Entry<'_>) -> bool {
         self.sum.add(entry.amount);
         let tool = match (&entry.server, &entry.tool) {
-            (Some(server), Some(tool)) => Some(format!("{server}/{tool}").into()),
+            (Some(server), Some(tool)) => Some([server, "/", tool].concat().into()),
             (None, tool) => tool.clone(),
             (_, None) => None,
         };
