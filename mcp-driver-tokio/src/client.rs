@@ -251,7 +251,8 @@ impl Client {
         })
     }
 
-    /// Runs any operation to its end.
+    /// Runs any operation to its end. Whatever is asked about it goes to the handlers; without them nothing is
+    /// asked, whatever its [`Options`](crate::Options) say, because nobody could answer.
     ///
     /// # Errors
     /// The operation was not accepted. How an accepted one failed is in its
