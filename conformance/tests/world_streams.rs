@@ -283,6 +283,30 @@ fn r32_a_server_that_does_not_come_back() {
     }
 }
 
+/// R32: whatever else ends a stream, the error knows the text so far: an error answer, and one that is malformed.
+#[test]
+fn r32_any_error_knows_the_text() {
+    let ends = [
+        (
+            r#"\"error\":{\"code\":-32603,\"message\":\"no\"}"#,
+            ErrorKind::Rpc,
+        ),
+        (
+            r#"\"result\":{\"resultType\":\"complete\"}"#,
+            ErrorKind::SchemaViolation,
+        ),
+    ];
+    for (end, kind) in ends {
+        let answer = format!(r#""{{\"jsonrpc\":\"2.0\",\"id\":$ID,{end}}}""#);
+        let first = steps(&[&piece(1, "one ", None), &answer, HANGS]);
+        let mut world = lives(|_| {}, &first, "[]");
+        let error = fails(&mut world, stream());
+        assert_eq!((error.kind(), error.partial_text()), (kind, Some("one ")));
+        assert_eq!(error.ran, Ran::Maybe);
+        close(world);
+    }
+}
+
 /// R1, R32: text and tokens are bounded.
 #[test]
 fn r32_text_and_tokens_are_bounded() {

@@ -123,6 +123,8 @@ pub struct Error {
     pub ran: Ran,
     /// What to do, where more is known than [`Cause::remedy`] can say; see [`Error::remedy`].
     pub advice: Option<String>,
+    /// The text of a stream that this ended; see [`Error::partial_text`].
+    pub(crate) text: Option<Box<str>>,
 }
 
 /// What servers list beside tools, and what is found by that.
@@ -365,6 +367,7 @@ impl Error {
             cause,
             ran: Ran::No,
             advice: None,
+            text: None,
         }
     }
 
@@ -376,6 +379,7 @@ impl Error {
             cause,
             ran: Ran::No,
             advice: None,
+            text: None,
         }
     }
 

@@ -307,6 +307,9 @@ impl Peer {
             if active.may_have_run {
                 error.ran = Ran::Maybe;
             }
+            if let Some(stream) = &active.stream {
+                error.text = Some(stream.machine.text().into());
+            }
             self.counters.errors = self.counters.errors.saturating_add(1);
             // The list that would have told what changed did not come.
             self.tools_changed |= active.request == Request::ListTools;
