@@ -9,7 +9,6 @@ use std::sync::Arc;
 use mcp_proto::continuation::Continuation;
 use mcp_proto::error::Cause;
 use mcp_proto::operation::{self, arguments as encoded};
-use mcp_proto::safety::Question;
 use mcp_proto::streaming::{self, RetryQuestion, SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
@@ -17,7 +16,8 @@ use mcp_proto::types::{
 };
 use mcp_proto::{
     Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, Identity, Instant,
-    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report, StreamChunk,
+    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Question, Report,
+    StreamChunk,
 };
 use serde::Serialize;
 
@@ -311,9 +311,12 @@ impl Client {
     /// # Errors
     /// The operation was not accepted; nothing was sent.
     pub fn submit(&self, operation: Operation) -> Result<Pending, Error> {
-        let shared = &self.owner.0;
+        let submit = |state: &mut State| {
+            let (inbox, core, now) = state.parts();
+            inbox.submit(core, operation, now)
+        };
         Ok(Pending {
-            id: shared.with_inbox(|inbox, core, now| inbox.submit(core, operation, now))?,
+            id: self.owner.0.with(submit)?,
             client: self.clone(),
         })
     }

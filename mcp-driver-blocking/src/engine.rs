@@ -169,14 +169,6 @@ impl Shared {
         result
     }
 
-    /// The same about operations.
-    pub(crate) fn with_inbox<T>(
-        &self,
-        act: impl FnOnce(&mut Inbox<Waiter>, &mut mcp_proto::Client, Instant) -> T,
-    ) -> T {
-        self.with(|state| act(&mut state.inbox, &mut state.core, state.now))
-    }
-
     /// Submits and waits for the end, under one lock: a deadline that only the caller will watch does
     /// not wake the keeper.
     pub(crate) fn run(&self, operation: Operation) -> Result<Ended, Error> {
@@ -346,7 +338,7 @@ impl Shared {
 }
 
 impl State {
-    fn parts(&mut self) -> (&mut Inbox<Waiter>, &mut mcp_proto::Client, Instant) {
+    pub(crate) fn parts(&mut self) -> (&mut Inbox<Waiter>, &mut mcp_proto::Client, Instant) {
         (&mut self.inbox, &mut self.core, self.now)
     }
 
@@ -354,7 +346,13 @@ impl State {
         self.inbox.waiter(operation).unwrap_or(&mut self.client)
     }
 
-    pub(crate) fn report(&mut self, event: Event<'_>) {
+    /// Whether anybody is left who wants to know.
+    fn heard(&mut self, event: Event<'_>) -> bool {
+        self.report(event);
+        !self.lead.down
+    }
+
+    fn report(&mut self, event: Event<'_>) {
         self.core.handle(event, self.now);
     }
 
@@ -383,11 +381,15 @@ impl State {
                     // Perhaps it is for the leader, which sleeps while this thread delivers.
                     self.disturb();
                 }
-                other => {
-                    if let Err(failed) = ledger::start(other, self.shared.clone()) {
-                        self.report(failed);
-                    }
+                Action::ReadLedger { .. } | Action::AppendLedger { .. } => {
+                    let shared = self.shared.clone();
+                    let heard = move |fact: Event<'_>| {
+                        let shared = shared.upgrade();
+                        shared.is_some_and(|shared| shared.with(|state| state.heard(fact)))
+                    };
+                    ledger::start(action, heard).unwrap_or_else(|failed| self.report(failed));
                 }
+                _ => {}
             }
         }
     }

@@ -2,26 +2,21 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::sync::Weak;
 use std::thread;
 
 use mcp_proto::config::Templated;
 use mcp_proto::cost::LedgerLine;
 use mcp_proto::{Action, Event};
 
-use crate::engine::Shared;
-
 /// Room for one piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Reads the file, or appends to it, on a thread of its own, for a disk may be slow; tells what comes of it. An
-/// action of a kind that this driver does not know is left alone.
-pub(crate) fn start(action: Action, shared: Weak<Shared>) -> Result<(), Event<'static>> {
-    let mut tell = move |fact: Event<'_>| {
-        if let Some(shared) = shared.upgrade() {
-            shared.with(|state| state.report(fact));
-        }
-    };
+/// Reads the file, or appends to it, on a thread of its own, for a disk may be slow. Each fact is handed to `tell`,
+/// which says whether anybody still wants to know.
+pub(crate) fn start(
+    action: Action,
+    mut tell: impl FnMut(Event<'_>) -> bool + Send + 'static,
+) -> Result<(), Event<'static>> {
     let job = move || {
         let done = match &action {
             Action::ReadLedger { path, max_bytes } => {
@@ -43,18 +38,22 @@ fn failed(error: io::Error) -> Event<'static> {
     Event::LedgerFailed { failure }
 }
 
-fn read(path: &Templated, max: u64, tell: &mut impl FnMut(Event<'_>)) -> io::Result<()> {
+fn read(
+    path: &Templated,
+    max_bytes: u64,
+    tell: &mut impl FnMut(Event<'_>) -> bool,
+) -> io::Result<()> {
     regular(path)?;
-    let mut file = File::open(path.value())?.take(max);
+    let mut file = File::open(path.value())?.take(max_bytes);
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => tell(Event::LedgerRead {
-                bytes: &buffer[..count],
-            }),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        let count = match file.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            count => count?,
+        };
+        let bytes = buffer.get(..count).unwrap_or_default();
+        if bytes.is_empty() || !tell(Event::LedgerRead { bytes }) {
+            return Ok(());
         }
     }
 }

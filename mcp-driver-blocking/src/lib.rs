@@ -54,10 +54,9 @@ pub use mcp_proto::{
     cost, error, types, wire::Json,
 };
 pub use mcp_proto::{
-    StreamChunk,
+    Question, StreamChunk,
     continuation::{StreamResult, StreamTextPolicy, StreamUpdate},
-    safety::Question,
-    streaming::{RetryQuestion, SourceRequest, StreamFrom, Streaming},
+    streaming::{InputQuestion, RetryQuestion, SourceRequest, StreamFrom, Streaming},
 };
 pub use operation::{Listener, Pending};
 pub use streaming::ToolStream;

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mcp_proto::error::Cause;
-use mcp_proto::streaming::{OperationEvent, RetryQuestion, Said};
-use mcp_proto::types::{InputRequired, InputResponses};
-use mcp_proto::{Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate};
+use mcp_proto::streaming::{InputQuestion, OperationEvent, RetryQuestion, Said};
+use mcp_proto::types::InputResponses;
+use mcp_proto::{
+    Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate, Question,
+};
 
 use crate::client::Client;
 use crate::engine::State;
@@ -73,17 +75,17 @@ impl Pending {
     /// Waits for what the server asks about an operation with
     /// [`Options::interactive`](crate::Options::interactive); `None` once the operation has ended. Answer it
     /// with [`answer`](Self::answer).
-    pub fn input_needed(&self) -> Option<Box<InputRequired>> {
+    pub fn input_needed(&self) -> Option<Box<InputQuestion>> {
         self.take(None, |state| state.inbox.take_input(self.id))
     }
 
     /// Answers what the server asks; the operation goes on.
     ///
     /// # Errors
-    /// Nothing is asked, or the answers do not fit the questions. They stay open then.
-    pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
-        let shared = &self.client.owner.0;
-        shared.with_inbox(|inbox, core, now| inbox.answer(core, self.id, responses, now))
+    /// That is not asked (any longer), or the answers do not fit. The question stays open then.
+    pub fn answer(&self, question: Question, responses: &InputResponses) -> Result<(), Error> {
+        let answer = |state: &mut State| state.core.answer(self.id, question, responses, state.now);
+        self.client.owner.0.with(answer)
     }
 
     /// Waits for the question whether a request may be sent again, of an operation with
@@ -94,9 +96,9 @@ impl Pending {
     }
 
     /// Says what a handler said.
-    pub(crate) fn reply(&self, said: &Said) {
-        let shared = &self.client.owner.0;
-        shared.with_inbox(|inbox, core, now| inbox.reply(core, self.id, said, now));
+    pub(crate) fn say(&self, said: &Said) {
+        let say = |state: &mut State| state.core.said(self.id, said, state.now);
+        self.client.owner.0.with(say);
     }
 
     /// Waits for whatever is next.
@@ -129,8 +131,11 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let shared = &self.client.owner.0;
-        shared.with_inbox(|inbox, core, now| inbox.release(core, self.id, now));
+        let release = |state: &mut State| {
+            let (inbox, core, now) = state.parts();
+            inbox.release(core, self.id, now);
+        };
+        self.client.owner.0.with(release);
     }
 }
 

@@ -33,7 +33,10 @@ impl Handlers {
     /// Asks who is to be asked; nobody is asked for whom there is no handler.
     fn ask(&self, event: &OperationEvent) -> Option<Said> {
         match event {
-            OperationEvent::InputNeeded(input) => Some(Said::Input(self.input.as_ref()?(input))),
+            OperationEvent::InputNeeded(asked) => {
+                let responses = self.input.as_ref()?(&asked.input);
+                Some(Said::Input(asked.question, responses))
+            }
             OperationEvent::RetryQuestion(asked) => {
                 let retry = self.retry.as_ref()?(asked);
                 Some(Said::Retry(asked.question, retry))
@@ -169,7 +172,7 @@ impl Iterator for ToolStream {
                 OperationEvent::Over => return None,
                 asked => {
                     if let Some(said) = self.handlers.ask(&asked) {
-                        self.pending.reply(&said);
+                        self.pending.say(&said);
                     }
                 }
             }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use mcp_proto::continuation::Continuation;
 use mcp_proto::operation::{self, arguments as encoded};
-use mcp_proto::safety::Question;
 use mcp_proto::streaming::{RetryQuestion, SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
@@ -16,7 +15,8 @@ use mcp_proto::types::{
 };
 use mcp_proto::{
     Answer, CallOutcome, Config, Costs, DegradedServer, Diagnosis, Ended, Error, Identity, Instant,
-    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Report, StreamChunk,
+    Listed, MetricsSnapshot, Operation, OperationId, QuarantinedTool, Question, Report,
+    StreamChunk,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};

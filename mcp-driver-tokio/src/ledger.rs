@@ -1,45 +1,60 @@
-//! The file that costs are written to. Everything here blocks, and belongs onto a thread where that is fine.
+//! The file that costs are written to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::thread;
 
 use mcp_proto::config::Templated;
 use mcp_proto::cost::LedgerLine;
-use mcp_proto::{Action, Event, IoFailure};
+use mcp_proto::{Action, Event};
 
 /// Room for one piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Reads the file, or appends to it, and tells what comes of it.
-pub(crate) fn perform(action: &Action, mut tell: impl FnMut(Event<'_>)) {
-    let done = match action {
-        Action::ReadLedger { path, max_bytes } => {
-            read(path, *max_bytes, &mut tell).map(|()| Event::LedgerEnded)
-        }
-        Action::AppendLedger { path, line } => append(path, line).map(|()| Event::LedgerAppended),
-        _ => return,
+/// Reads the file, or appends to it, on a thread of its own: a runtime waits for its blocking tasks when it ends, and
+/// a disk may never answer. Each fact is handed to `tell`,
+/// which says whether anybody still wants to know.
+pub(crate) fn start(
+    action: Action,
+    mut tell: impl FnMut(Event<'_>) -> bool + Send + 'static,
+) -> Result<(), Event<'static>> {
+    let job = move || {
+        let done = match &action {
+            Action::ReadLedger { path, max_bytes } => {
+                read(path, *max_bytes, &mut tell).map(|()| Event::LedgerEnded)
+            }
+            Action::AppendLedger { path, line } => {
+                append(path, line).map(|()| Event::LedgerAppended)
+            }
+            _ => return,
+        };
+        tell(done.unwrap_or_else(failed));
     };
-    tell(done.unwrap_or_else(|error| failed(&error)));
+    let thread = thread::Builder::new().name("mcp-ledger".to_owned());
+    thread.spawn(job).map(drop).map_err(failed)
 }
 
-/// The ledger cannot be had.
-pub(crate) fn failed(error: &io::Error) -> Event<'static> {
-    let failure = IoFailure::from(error);
+fn failed(error: io::Error) -> Event<'static> {
+    let failure = error.into();
     Event::LedgerFailed { failure }
 }
 
-fn read(path: &Templated, max: u64, tell: &mut impl FnMut(Event<'_>)) -> io::Result<()> {
+fn read(
+    path: &Templated,
+    max_bytes: u64,
+    tell: &mut impl FnMut(Event<'_>) -> bool,
+) -> io::Result<()> {
     regular(path)?;
-    let mut file = File::open(path.value())?.take(max);
+    let mut file = File::open(path.value())?.take(max_bytes);
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => tell(Event::LedgerRead {
-                bytes: &buffer[..count],
-            }),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        let count = match file.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            count => count?,
+        };
+        let bytes = buffer.get(..count).unwrap_or_default();
+        if bytes.is_empty() || !tell(Event::LedgerRead { bytes }) {
+            return Ok(());
         }
     }
 }

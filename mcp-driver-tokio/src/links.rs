@@ -37,6 +37,9 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
     /// Ready when the link may be read on; else the task is woken by [`Links::resume`].
     fn poll_readable(&self, link: LinkId, cx: &mut Context<'_>) -> Poll<()>;
 
+    /// Whether anybody is left who can be told anything.
+    fn is_wanted(&self) -> bool;
+
     /// Reports a fact.
     fn report(self: &Arc<Self>, fact: Event<'_>) {
         self.turn(|_| (Some(fact), ()));
@@ -93,9 +96,12 @@ impl Links {
         match action {
             Action::OpenLink { link, target } => return self.open(link, target, host),
             Action::ReadLedger { .. } | Action::AppendLedger { .. } => {
-                let host = host.clone();
-                let perform = move || ledger::perform(&action, |fact| host.report(fact));
-                self.runtime.spawn_blocking(perform);
+                let host = Arc::downgrade(host);
+                let tell = move |fact: Event<'_>| {
+                    let host = host.upgrade().filter(|host| host.is_wanted());
+                    host.map(|host| host.report(fact)).is_some()
+                };
+                return ledger::start(action, tell).err();
             }
             Action::Write { link: id, bytes } => {
                 let link = self.links.get_mut(&id)?;

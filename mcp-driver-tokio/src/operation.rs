@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_proto::streaming::RetryQuestion;
-use mcp_proto::types::{InputRequired, InputResponses};
-use mcp_proto::{Answer, Ended, Error, Notification, OperationId, ProgressUpdate};
+use mcp_proto::streaming::{InputQuestion, RetryQuestion};
+use mcp_proto::types::InputResponses;
+use mcp_proto::{Answer, Ended, Error, Notification, OperationId, ProgressUpdate, Question};
 
 use crate::shared::{Owner, State};
 
@@ -53,7 +53,7 @@ impl Pending {
     /// What the server asks about an operation with [`Options::interactive`](crate::Options::interactive);
     /// `None` once the operation has ended. Answer it with [`answer`](Self::answer). Dropping the returned
     /// future loses nothing.
-    pub async fn input_needed(&mut self) -> Option<Box<InputRequired>> {
+    pub async fn input_needed(&mut self) -> Option<Box<InputQuestion>> {
         let next = |cx: &mut Context<'_>| {
             self.owner.0.poll(self.id, cx, |inbox| {
                 let next = inbox.take_input(self.id);
@@ -66,11 +66,10 @@ impl Pending {
     /// Answers what the server asks; the operation goes on.
     ///
     /// # Errors
-    /// Nothing is asked, or the answers do not fit the questions. They stay open then.
-    pub fn answer(&self, responses: &InputResponses) -> Result<(), Error> {
-        self.owner
-            .0
-            .with(|State { core, inbox, .. }, now| inbox.answer(core, self.id, responses, now))
+    /// That is not asked (any longer), or the answers do not fit. The question stays open then.
+    pub fn answer(&self, question: Question, responses: &InputResponses) -> Result<(), Error> {
+        let answer = |state: &mut State, now| state.core.answer(self.id, question, responses, now);
+        self.owner.0.with(answer)
     }
 
     /// Whether a request may be sent again, of an operation with

@@ -152,6 +152,10 @@ impl Host for Shared {
         })
     }
 
+    fn is_wanted(&self) -> bool {
+        !self.lock().abandoned
+    }
+
     fn poll_readable(&self, link: LinkId, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.core.wants_read(link) {

@@ -38,9 +38,10 @@ impl Handlers {
     /// Asks who is to be asked; nobody is asked for whom there is no handler.
     fn ask(&self, event: OperationEvent) -> Option<Later<Said>> {
         match event {
-            OperationEvent::InputNeeded(input) => {
-                let answer = self.input.as_ref()?(input);
-                Some(Box::pin(async { Said::Input(answer.await) }))
+            OperationEvent::InputNeeded(asked) => {
+                let question = asked.question;
+                let answer = self.input.as_ref()?(Box::new(asked.input));
+                Some(Box::pin(async move { Said::Input(question, answer.await) }))
             }
             OperationEvent::RetryQuestion(asked) => {
                 let question = asked.question;
@@ -171,10 +172,8 @@ impl Stream for ToolStream {
                 && let Poll::Ready(said) = asking.as_mut().poll(cx)
             {
                 this.asking = None;
-                let reply = |State { core, inbox, .. }: &mut State, now| {
-                    inbox.reply(core, this.pending.id, &said, now);
-                };
-                this.pending.owner.0.with(reply);
+                let say = |state: &mut State, now| state.core.said(this.pending.id, &said, now);
+                this.pending.owner.0.with(say);
             }
             let (shared, id) = (&this.pending.owner.0, this.pending.id);
             match ready!(shared.poll(id, cx, |inbox| inbox.take_event(id))) {
@@ -184,6 +183,7 @@ impl Stream for ToolStream {
                     (this.source, this.asking) = (None, None);
                     return Poll::Ready(None);
                 }
+                // Nobody is asked any more once that is withdrawn.
                 asked => this.asking = this.handlers.ask(asked),
             }
         }

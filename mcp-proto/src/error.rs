@@ -122,10 +122,14 @@ pub struct Error {
     /// Whether the request may have been executed.
     pub ran: Ran,
     /// What to do, where more is known than [`Cause::remedy`] can say; see [`Error::remedy`].
-    pub advice: Option<String>,
-    /// The text of a stream that this ended; see [`Error::partial_text`].
-    pub(crate) text: Option<Box<str>>,
+    pub advice: Option<Box<str>>,
+    /// See [`Error::partial_text`].
+    pub(crate) text: Option<Box<StreamText>>,
 }
+
+/// The text of a stream that an error ended. Behind one thin pointer: errors are returned by value everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StreamText(pub(crate) Box<str>);
 
 /// What servers list beside tools, and what is found by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,9 +150,6 @@ impl fmt::Display for Listable {
     }
 }
 
-/// What ended whatever was pending when the application closed the client.
-pub(crate) const CLIENT_CLOSED: &str = "the client was closed";
-
 /// What happened, with what the caller needs to act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -159,6 +160,9 @@ pub enum Cause {
     /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
+    /// The application closed the client while this was pending.
+    #[error("the client was closed")]
+    ClientClosed,
     /// The connection ended.
     #[error("{detail}")]
     Closed {
@@ -397,11 +401,8 @@ impl Error {
         let mut letters = advice.chars();
         if let Some(first) = letters.next() {
             let stop = if advice.ends_with('.') { "" } else { "." };
-            self.advice = Some(format!(
-                "{}{}{stop}",
-                first.to_uppercase(),
-                letters.as_str()
-            ));
+            let sentence = format!("{}{}{stop}", first.to_uppercase(), letters.as_str());
+            self.advice = Some(sentence.into());
         }
         self
     }
@@ -412,7 +413,7 @@ impl Error {
         match self.cause {
             Cause::SchemaViolation(_) => ErrorKind::SchemaViolation,
             Cause::Rpc(_) => ErrorKind::Rpc,
-            Cause::Closed { .. } => ErrorKind::Closed,
+            Cause::Closed { .. } | Cause::ClientClosed => ErrorKind::Closed,
             Cause::Timeout { .. } => ErrorKind::Timeout,
             Cause::Limit { .. } => ErrorKind::Limit,
             Cause::Version { .. } => ErrorKind::Version,

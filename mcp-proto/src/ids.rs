@@ -69,14 +69,27 @@ impl fmt::Display for OperationId {
 }
 
 /// One question to the application about one operation: for input (R30), or whether a request may be sent
-/// again (R34). An answer names it, so that one that comes too late is never taken for that to another.
+/// again (R34); the two are counted apart, and answered apart. An answer names its question, so that one that
+/// comes too late is never taken for that to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Question(u32);
 
 impl Question {
-    /// The question with this number, from 1 for each operation.
+    /// The question with this number, from 1 for each operation and kind.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "q{}", self.0)
     }
 }

@@ -5,12 +5,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use crate::client::Client;
 use crate::continuation::StreamUpdate;
-use crate::error::{Cause, Error};
-use crate::ids::{OperationId, Question};
+use crate::error::Error;
+use crate::ids::OperationId;
 use crate::operation::{Ended, News, Operation, ProgressUpdate, Request};
-use crate::streaming::{OperationEvent, RetryQuestion, Said, SourceWish, Undelivered};
+use crate::streaming::{InputQuestion, OperationEvent, RetryQuestion, SourceWish, Undelivered};
 use crate::time::Instant;
-use crate::types::{InputRequired, InputResponses};
 
 /// Progress reports kept for an application that does not fetch them; then the oldest ones go (R42).
 const PROGRESS_KEPT: usize = 64;
@@ -47,22 +46,14 @@ struct Slot<W> {
     ended: Option<Box<Ended>>,
     is_over: bool,
     progress: VecDeque<ProgressUpdate>,
-    input: Option<(Question, Box<InputRequired>)>,
-    /// The question that was taken last.
-    asked: Option<Question>,
+    input: Option<Box<InputQuestion>>,
+    /// Somebody may be asked in vain.
+    withdrawn: bool,
     retry: Option<Box<RetryQuestion>>,
     updates: Undelivered,
     source: Option<SourceWish>,
     is_listening: bool,
     waiter: W,
-}
-
-impl<W> Slot<W> {
-    fn take_input(&mut self) -> Option<Box<InputRequired>> {
-        let (question, input) = self.input.take()?;
-        self.asked = Some(question);
-        Some(input)
-    }
 }
 
 impl<W: Default> Inbox<W> {
@@ -97,6 +88,7 @@ impl<W: Default> Inbox<W> {
             | News::OpenSource { operation, .. }
             | News::CloseSource { operation, .. }
             | News::InputNeeded { operation, .. }
+            | News::InputWithdrawn { operation, .. }
             | News::Notified { operation } => *operation,
             News::Log(_) | News::PeerChanged { .. } | News::Closed => return None,
         };
@@ -113,7 +105,12 @@ impl<W: Default> Inbox<W> {
             News::CloseSource { source, .. } => slot.source = Some(SourceWish::Close { source }),
             News::InputNeeded {
                 question, input, ..
-            } => slot.input = Some((question, input)),
+            } => {
+                let input = *input;
+                slot.withdrawn = false;
+                slot.input = Some(Box::new(InputQuestion { question, input }));
+            }
+            News::InputWithdrawn { .. } => slot.withdrawn = slot.input.take().is_none(),
             News::Progress { progress, .. } => {
                 if slot.progress.len() >= PROGRESS_KEPT {
                     slot.progress.pop_front();
@@ -136,40 +133,8 @@ impl<W: Default> Inbox<W> {
     }
 
     /// What the server asks about an interactive operation, once per round.
-    pub fn take_input(&mut self, operation: OperationId) -> Option<Box<InputRequired>> {
-        self.slots.get_mut(&operation)?.take_input()
-    }
-
-    /// Answers the question that was taken last.
-    ///
-    /// # Errors
-    /// As [`Client::answer`].
-    pub fn answer(
-        &self,
-        core: &mut Client,
-        operation: OperationId,
-        responses: &InputResponses,
-        now: Instant,
-    ) -> Result<(), Error> {
-        let asked = self.slots.get(&operation).and_then(|slot| slot.asked);
-        let nothing = || {
-            Error::general(Cause::Usage(
-                "nothing was asked about this operation".into(),
-            ))
-        };
-        core.answer(operation, asked.ok_or_else(nothing)?, responses, now)
-    }
-
-    /// Says what came of the question that was taken last: [`Client::reply`] or [`Client::decide`].
-    pub fn reply(&self, core: &mut Client, operation: OperationId, said: &Said, now: Instant) {
-        let asked = self.slots.get(&operation).and_then(|slot| slot.asked);
-        match (said, asked) {
-            (Said::Input(responses), Some(question)) => {
-                core.reply(operation, question, responses.as_ref(), now);
-            }
-            (Said::Retry(question, retry), _) => core.decide(operation, *question, *retry, now),
-            (Said::Input(_), None) => {}
-        }
+    pub fn take_input(&mut self, operation: OperationId) -> Option<Box<InputQuestion>> {
+        self.slots.get_mut(&operation)?.input.take()
     }
 
     /// Whether a request of this operation may be sent again, once per question.
@@ -196,7 +161,11 @@ impl<W: Default> Inbox<W> {
         };
         let source = slot.source.take().map(OperationEvent::Source);
         source
-            .or_else(|| slot.take_input().map(OperationEvent::InputNeeded))
+            .or_else(|| {
+                let withdrawn = core::mem::take(&mut slot.withdrawn);
+                withdrawn.then_some(OperationEvent::InputWithdrawn)
+            })
+            .or_else(|| slot.input.take().map(OperationEvent::InputNeeded))
             .or_else(|| slot.retry.take().map(OperationEvent::RetryQuestion))
             .or_else(|| slot.updates.take().map(OperationEvent::Update))
             .or_else(|| slot.is_over.then_some(OperationEvent::Over))

@@ -4,13 +4,16 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-use crate::error::{CLIENT_CLOSED, Cause, Error, RpcError};
+use crate::error::{Cause, Error, RpcError};
 
 impl Error {
     /// What to do about it, in one sentence.
     #[must_use]
     pub fn remedy(&self) -> String {
-        self.advice.clone().unwrap_or_else(|| self.cause.remedy())
+        match &self.advice {
+            Some(advice) => advice.as_ref().into(),
+            None => self.cause.remedy(),
+        }
     }
 }
 
@@ -26,7 +29,7 @@ impl Cause {
                     .to_owned()
             }
             Self::Rpc(error) => rpc_remedy(error).to_owned(),
-            Self::Closed { detail, .. } if detail == CLIENT_CLOSED => {
+            Self::ClientClosed => {
                 "Start another client; this one was closed by the application.".to_owned()
             }
             Self::Closed { .. } => {

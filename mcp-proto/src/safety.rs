@@ -12,7 +12,7 @@ use core::mem;
 
 use crate::config::PeerConfig;
 use crate::error::Ran;
-pub use crate::ids::Question;
+use crate::ids::Question;
 
 mod keys;
 

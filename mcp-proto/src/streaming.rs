@@ -9,8 +9,8 @@ use core::mem;
 
 use crate::continuation::{Source, StreamTextPolicy, StreamUpdate};
 use crate::error::Error;
-use crate::ids::OperationId;
-use crate::safety::{Failure, IdempotencyKey, Question};
+use crate::ids::{OperationId, Question};
+use crate::safety::{Failure, IdempotencyKey};
 use crate::types::{InputRequired, InputResponses};
 
 /// That a tool call is streamed, and how: [`Options::stream`](crate::Options::stream).
@@ -58,6 +58,18 @@ pub struct SourceRequest {
     pub key: String,
 }
 
+/// A server needs input about an operation with [`Options::interactive`](crate::Options::interactive) (R30). Answer
+/// with [`Client::answer`](crate::Client::answer) or [`Client::reply`](crate::Client::reply); the deadlines of
+/// the operation stand still.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct InputQuestion {
+    /// Which question; an answer to an earlier one is refused.
+    pub question: Question,
+    /// What the server asks.
+    pub input: InputRequired,
+}
+
 /// A request failed, may have been executed, and only the application can know whether it may be sent again
 /// (R34). Answer with [`Client::decide`](crate::Client::decide); the deadlines of the operation run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +98,9 @@ pub enum OperationEvent {
     /// Something is to be done about the application's source.
     Source(SourceWish),
     /// The server needs input.
-    InputNeeded(Box<InputRequired>),
+    InputNeeded(Box<InputQuestion>),
+    /// It no longer needs it: whoever was asked may stop.
+    InputWithdrawn,
     /// A request may be sent again, or may not.
     RetryQuestion(Box<RetryQuestion>),
     /// The operation has ended, and everything of it was taken but its end.
@@ -98,7 +112,7 @@ pub enum OperationEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     /// The answers; `None` is no answer.
-    Input(Option<InputResponses>),
+    Input(Question, Option<InputResponses>),
     /// Whether that request may be sent again.
     Retry(Question, bool),
 }

@@ -273,7 +273,7 @@ fn arguments_are_an_object_or_none() {
 #[test]
 fn r1_what_waits_for_servers_is_bounded() {
     let mut peer = PeerConfig::stream("a");
-    peer.limits.queued = 3;
+    (peer.limits.queued, peer.limits.in_flight) = (2, 1);
     let pinned = Config::new(vec![peer]).pin(&mut |_| None, &mut |_| None);
     let mut core = Client::new(pinned, Identity::default(), Instant::ZERO);
     core.connect(Instant::ZERO);

@@ -23,6 +23,8 @@ pub enum Step {
     /// Answer in this way what the application is asked about an operation, counted in the same way among
     /// those that ask, or else among all.
     Answer(u32, Reaction),
+    /// Says what came of a question, by its number or of the one so many before it.
+    Reply(u32, u32, Option<Reaction>),
     /// Take up what an earlier operation has ended with, counted in the same way, with such an answer.
     Resume(u32, Reaction),
     /// Say these things about the source that was wished for so many before the last, or about an earlier
@@ -209,7 +211,12 @@ fn step(choice: &mut dyn Choice, peers: &[&str]) -> Step {
         15 => Step::Wait(millis(u64::from(choice.choose(20_000)))),
         16..=18 => Step::Stale([0; 3].map(|_| choice.choose(256) as u8)),
         19 if choice.one_in(4) => Step::Close,
-        20..=22 => Step::Answer(choice.choose(3), Reaction::choose(choice)),
+        20 | 21 => Step::Answer(choice.choose(3), Reaction::choose(choice)),
+        22 => {
+            let (back, before) = (choice.choose(3), u32::from(choice.one_in(3)));
+            let says = !choice.one_in(4);
+            Step::Reply(back, before, says.then(|| Reaction::choose(choice)))
+        }
         23 => Step::Resume(choice.choose(3), Reaction::choose(choice)),
         28 | 29 => Step::Feed(choice.choose(2), Said::some(choice)),
         30 => Step::Decide(choice.choose(2), !choice.one_in(3)),
@@ -343,6 +350,14 @@ pub fn perform(world: &mut World, steps: &[Step]) {
                 if let Some((operation, input)) = answered {
                     let responses = reaction.responses(input);
                     let _ = world.answer(operation, &responses);
+                }
+            }
+            Step::Reply(back, before, reaction) => {
+                let asked = world.asked().rev().nth(*back as usize);
+                let asked = asked.map(|(operation, input)| (operation, Some(input)));
+                if let Some((operation, input)) = asked.or_else(|| Some((nth(back)?, None))) {
+                    let responses = reaction.map(|reaction| reaction.responses(input));
+                    world.reply(operation, *before, responses.as_ref());
                 }
             }
             Step::Resume(back, reaction) => {

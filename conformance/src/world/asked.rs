@@ -33,6 +33,38 @@ impl Border {
         Ok(())
     }
 
+    /// A server does not wait for the answer any more.
+    pub(super) fn on_withdrawn(
+        &mut self,
+        operation: OperationId,
+        question: Question,
+    ) -> Result<(), Broken> {
+        let record = self.operations.get_mut(&operation);
+        let open = record.and_then(|record| record.asked.take());
+        if open.is_some_and(|(open, _)| open == question) {
+            return Ok(());
+        }
+        let detail = format!("{operation}: {question} is withdrawn, and not open");
+        Err((Rule::Asked, detail))
+    }
+
+    /// Somebody said what came of a question: it is not open any more, if it was that one.
+    pub(super) fn on_replied(
+        &mut self,
+        operation: OperationId,
+        question: Question,
+        responses: Option<&InputResponses>,
+    ) {
+        if self.question(operation) != Some(question) {
+            return;
+        }
+        if let Some(record) = self.operations.get_mut(&operation) {
+            self.consent.on_wanted(record.stamp);
+            record.finished |= responses.is_none();
+            record.asked = None;
+        }
+    }
+
     /// The application has answered, and was told whether that counts.
     pub(super) fn on_answered(
         &mut self,
@@ -77,7 +109,7 @@ impl Border {
     /// The application will not answer.
     pub(super) fn on_finish(&mut self, operation: OperationId) {
         if let Some(record) = self.operations.get_mut(&operation) {
-            record.finished |= record.asked.is_some();
+            record.finished |= record.asked.take().is_some();
         }
     }
 

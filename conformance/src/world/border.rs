@@ -355,6 +355,10 @@ impl Border {
                 question,
                 input,
             } => self.on_asked(*operation, *question, input),
+            News::InputWithdrawn {
+                operation,
+                question,
+            } => self.on_withdrawn(*operation, *question),
             News::Log(_) if self.logs => Ok(()),
             News::Log(message) => Err((Rule::News, format!("nobody asked for {message:?}"))),
             News::Closed => self.on_closed(),

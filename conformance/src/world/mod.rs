@@ -246,6 +246,23 @@ impl World {
         answered
     }
 
+    /// Says what came of the latest question about an operation, or of the one `before` it.
+    pub fn reply(
+        &mut self,
+        operation: OperationId,
+        before: u32,
+        responses: Option<&InputResponses>,
+    ) {
+        let latest = self.border.question(operation).map_or(1, Question::number);
+        let question = Question::new(latest.wrapping_sub(before));
+        self.client.reply(operation, question, responses, self.now);
+        self.told = self.told.max(self.now);
+        let said = responses.map_or_else(|| "nothing".into(), |said| said.to_json().to_string());
+        self.note(format!("reply {operation} {question} {said}"));
+        self.border.on_replied(operation, question, responses);
+        self.settle();
+    }
+
     /// What the application is asked, oldest operation first.
     pub fn asked(&self) -> impl DoubleEndedIterator<Item = (OperationId, &InputRequired)> {
         self.border.asked()

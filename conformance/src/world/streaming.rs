@@ -1,8 +1,8 @@
 //! What the application says about streamed calls and retries, and which tools it accepts.
 
+use mcp_proto::Question;
 use mcp_proto::continuation::Source;
 use mcp_proto::peer::QuarantinedTool;
-use mcp_proto::safety::Question;
 use mcp_proto::{Error, OperationId, StreamChunk};
 
 use super::World;

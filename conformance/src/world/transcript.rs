@@ -147,6 +147,10 @@ pub fn news(news: &News) -> String {
                 question.operation, question.error
             )
         }
+        News::InputWithdrawn {
+            operation,
+            question,
+        } => format!("{operation} is not asked {question} any more"),
         News::InputNeeded {
             operation, input, ..
         } => {

@@ -73,6 +73,10 @@ impl Host for Recorder {
         found
     }
 
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
     fn poll_readable(&self, link: LinkId, cx: &mut Context<'_>) -> Poll<()> {
         let mut links = self.links.lock().unwrap();
         if self.readable.load(Ordering::Relaxed) {

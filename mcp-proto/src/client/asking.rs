@@ -4,6 +4,7 @@ use super::{Client, Entry};
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, Question};
 use crate::peer::Peer;
+use crate::streaming::Said;
 use crate::time::Instant;
 use crate::types::InputResponses;
 
@@ -36,10 +37,13 @@ impl Client {
         answered
     }
 
-    /// Says what came of such a question that was put before somebody else: a person, a model. It ends with that,
-    /// whatever came. Without responses the operation ends with
-    /// [`Outcome::InputRequired`](crate::Outcome::InputRequired), and with some that do not fit it fails with [`Cause::Usage`]. What comes too
-    /// late for its question changes nothing.
+    /// Says what came of such a question that was put before somebody else: a person, a model. The question ends
+    /// with that, whatever came.
+    ///
+    /// Without responses the operation ends with [`Outcome::InputRequired`](crate::Outcome::InputRequired); one
+    /// whose server asks in the middle of a request, as older revisions do, goes on instead, and the server is
+    /// told that nobody answers. With responses that do not fit the operation fails with [`Cause::Usage`]. What
+    /// comes too late for its question changes nothing.
     pub fn reply(
         &mut self,
         operation: OperationId,
@@ -50,6 +54,16 @@ impl Client {
         self.with_operation(operation, now, |peer, now| {
             peer.reply(operation, question, responses, now);
         });
+    }
+
+    /// The same for whatever handlers said.
+    pub fn said(&mut self, operation: OperationId, said: &Said, now: Instant) {
+        match said {
+            Said::Input(question, responses) => {
+                self.reply(operation, *question, responses.as_ref(), now);
+            }
+            Said::Retry(question, retry) => self.decide(operation, *question, *retry, now),
+        }
     }
 
     /// Decides whether a request may be sent again ([`News::RetryQuestion`](crate::News::RetryQuestion)).

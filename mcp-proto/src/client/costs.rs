@@ -68,7 +68,7 @@ impl Costs {
     }
 
     /// What stands in the ledger and is in no sum.
-    fn note_damage(&mut self) {
+    fn note_damage(&mut self, cut: bool) {
         let health = self.ledger.health();
         let (damaged, torn) = (health.damaged_lines, health.torn_end);
         if damaged > 0 {
@@ -76,7 +76,7 @@ impl Costs {
                 "lines of the ledger that are no records, and do not count: {damaged}"
             ));
         }
-        if torn {
+        if torn && !cut {
             let note = "the ledger ends in the middle of a line, which does not count";
             self.note(note.into());
         }
@@ -346,10 +346,11 @@ impl Accounts {
 
     fn was_read(&mut self) {
         self.costs.ledger.finish_reading();
-        self.costs.note_damage();
+        let cut = self.file.as_ref().is_some_and(LedgerFile::is_too_long);
+        self.costs.note_damage(cut);
         if let Some(file) = &mut self.file {
             file.was_read();
-            if file.is_too_long() {
+            if cut {
                 self.costs.note(format!(
                     "the ledger has {READ_BYTES_MAX} bytes or more, and what follows does not count; start a new one"
                 ));

@@ -97,9 +97,9 @@ impl Client {
         match self.names.resolve(&self.peers, &mut call.tool) {
             Ok(peer) => self.hand_over(id, peer, operation, call_index, now),
             Err(error) if error.is_tool_not_found() && self.retry_listings(now) => {
-                self.postpone(id, operation, call_index, Until::Listed);
+                let postponed = self.postpone(id, operation, call_index, Until::Listed);
                 self.drain_all();
-                Ok(())
+                postponed
             }
             Err(error) => Err(names::with_failed_peers(&self.peers, error)),
         }

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use crate::action::Action;
 use crate::config::Pinned;
-use crate::error::{CLIENT_CLOSED, Cause, Error};
+use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::ids::{LinkId, OperationId, PeerId};
 use crate::operation::{Operation, Outcome, Request};
@@ -166,7 +166,7 @@ impl Client {
         self.next_call = self
             .next_call
             .saturating_add(u64::from(call_index.is_some()));
-        let held = self.accounts.holds(&operation.request);
+        let held = !self.peers.is_empty() && self.accounts.holds(&operation.request);
         match &operation.peer {
             Some(name) => {
                 let peer = self.peer_id(name)?;
@@ -175,17 +175,13 @@ impl Client {
                 if !held && (self.unsettled.is_empty() || self.peer_is_settled(peer)) {
                     self.hand_over(id, peer, operation, call_index, now)?;
                 } else {
-                    self.check_room()?;
-                    self.postpone(id, operation, call_index, Until::Settled);
+                    self.postpone(id, operation, call_index, Until::Settled)?;
                 }
             }
             None if !held && self.may_route(&operation.request) => {
                 self.route(id, operation, call_index, now)?;
             }
-            None => {
-                self.check_room()?;
-                self.postpone(id, operation, call_index, Until::Settled);
-            }
+            None => self.postpone(id, operation, call_index, Until::Settled)?,
         }
         // Whoever took it has been drained.
         self.after_news();
@@ -213,7 +209,7 @@ impl Client {
         self.drain();
     }
 
-    /// Ends everything in bounded time: what is pending ends with [`Cause::Closed`], every link goes down
+    /// Ends everything in bounded time: what is pending ends with [`Cause::ClientClosed`], every link goes down
     /// its shutdown ladder, and [`News::Closed`](crate::News::Closed) is the last action. Repeating it changes nothing.
     pub fn close(&mut self, now: Instant) {
         let now = self.clamp(now);
@@ -221,10 +217,6 @@ impl Client {
             return;
         }
         self.phase = Phase::Closing;
-        let closed = || Cause::Closed {
-            detail: String::from(CLIENT_CLOSED),
-            stderr: Vec::new(),
-        };
         let own: Vec<OperationId> = self
             .entries
             .iter()
@@ -235,7 +227,10 @@ impl Client {
             let unread = self.take_notifications(operation);
             self.forget_parts(operation);
             self.unread.keep(operation, unread);
-            self.end(operation, Outcome::Failed(Error::general(closed())));
+            self.end(
+                operation,
+                Outcome::Failed(Error::general(Cause::ClientClosed)),
+            );
         }
         self.peers.iter_mut().for_each(|peer| peer.close(now));
         self.drain();

@@ -61,6 +61,7 @@ impl Client {
             }
             News::Progress { .. }
             | News::InputNeeded { .. }
+            | News::InputWithdrawn { .. }
             | News::RetryQuestion(_)
             | News::StreamUpdate { .. }
             | News::OpenSource { .. }

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use super::{Client, Entry};
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, PeerId};
+use crate::limits::Limits;
 use crate::operation::{Operation, Outcome, Request};
 use crate::peer::{Context, Peer};
 
@@ -18,28 +19,27 @@ pub(super) enum Until {
 }
 
 impl Client {
-    /// Whether one more operation may wait: as many as the peers together would let wait.
-    pub(super) fn check_room(&self) -> Result<(), Error> {
-        let limits = self.peers.iter().map(|peer| peer.config().limits.queued);
-        let max = limits.fold(0_usize, usize::saturating_add);
-        if self.unsettled.len() < max {
-            return Ok(());
-        }
-        Err(Error::general(Cause::Limit {
-            what: "the number of operations that wait for servers to be ready".into(),
-            setting: "maxInFlight",
-            max: max as u64,
-        }))
-    }
-
     /// Keeps an operation until it is known where it goes.
+    ///
+    /// # Errors
+    /// [`Cause::Limit`]: as many wait as the peers together would take.
     pub(super) fn postpone(
         &mut self,
         id: OperationId,
         operation: Operation,
         call_index: Option<u64>,
         until: Until,
-    ) {
+    ) -> Result<(), Error> {
+        let limits = self.peers.iter().map(|peer| &peer.config().limits);
+        let room = |limits: &Limits| limits.queued.saturating_add(limits.in_flight);
+        let max = limits.map(room).fold(0_usize, usize::saturating_add);
+        if self.unsettled.len() >= max {
+            return Err(Error::general(Cause::Limit {
+                what: "the number of operations that wait for servers to be ready".into(),
+                setting: "maxInFlight",
+                max: max as u64,
+            }));
+        }
         self.unsettled.push(id);
         let operation = Box::new(operation);
         self.entries.insert(
@@ -51,6 +51,7 @@ impl Client {
                 context: Context::current(),
             },
         );
+        Ok(())
     }
 
     /// Whether it can be known where an operation under a canonical name goes: when all peers have settled, or

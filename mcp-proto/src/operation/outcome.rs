@@ -30,6 +30,14 @@ pub enum News {
         /// What it asks.
         input: Box<InputRequired>,
     },
+    /// A server of an older revision no longer waits for an answer to that question: it took it back, or is
+    /// gone. Nothing has to be said about it any more.
+    InputWithdrawn {
+        /// Which operation.
+        operation: OperationId,
+        /// Which question.
+        question: Question,
+    },
     /// The text of a [streamed](crate::Options::stream) call goes on, or is taken back.
     StreamUpdate {
         /// Which operation.

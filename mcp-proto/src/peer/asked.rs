@@ -10,7 +10,7 @@ use super::active::{Asked, Stage};
 use crate::continuation::InputError;
 use crate::error::{Cause, Error};
 use crate::identity::Params;
-use crate::ids::OperationId;
+use crate::ids::{OperationId, Question};
 use crate::legacy::{self, Deferred};
 use crate::operation::News;
 use crate::time::Instant;
@@ -70,22 +70,25 @@ impl Peer {
         responses: &InputResponses,
         now: Instant,
     ) -> Option<Result<(), Error>> {
-        let active = self.operations.get_mut(&operation)?;
-        let asked = active.asked.take()?;
+        let asked = self.operations.get(&operation)?.asked.as_ref()?;
         let judged = InputError::check(core::slice::from_ref(&asked.request), responses);
-        let response = responses.get(&asked.request.key);
-        let (Ok(()), Some(response)) = (&judged, response) else {
-            active.asked = Some(asked);
+        let (Ok(()), Some(response)) = (&judged, responses.get(&asked.request.key)) else {
             let words = judged.err().map(|error| self.redact(&error.to_string()));
             return Some(Err(self.error(Cause::Usage(words.unwrap_or_default()))));
         };
+        if !self.may_respond() {
+            return Some(Err(self.error(Cause::Limit {
+                what: "the number of bytes that the server has not taken".into(),
+                setting: "maxLineBytes",
+                max: self.config.limits.line_bytes as u64,
+            })));
+        }
+        let active = self.operations.get_mut(&operation)?;
+        let asked = active.asked.take()?;
         active.stood_still(asked.since, now);
         if let Some(id) = IdToken::parse(&asked.id) {
             self.respond(id, Ok(response.as_json().as_str()));
         }
-        self.pump(now);
-        self.flush();
-        self.rearm();
         Some(Ok(()))
     }
 
@@ -98,16 +101,30 @@ impl Peer {
         let Some(id) = params.and_then(types::cancelled_request) else {
             return false;
         };
-        let mut open = self.operations.values_mut();
-        let asked = open.find_map(|active| {
-            let asked = active.asked.take_if(|asked| asked.id == id.as_str())?;
-            active.stood_still(asked.since, now);
-            Some(asked)
+        let mut open = self.operations.iter();
+        let operation = open.find_map(|(operation, active)| {
+            let asked = active.asked.as_ref()?;
+            (asked.id == id.as_str()).then_some(*operation)
         });
-        if asked.is_some() {
+        if let Some(operation) = operation {
+            self.void_question(operation, now);
             self.rearm();
         }
-        asked.is_some()
+        operation.is_some()
+    }
+
+    /// Nobody waits for the answer to what an older server asked any more.
+    pub(super) fn void_question(&mut self, operation: OperationId, now: Instant) {
+        if let Some(active) = self.operations.get_mut(&operation)
+            && let Some(asked) = active.asked.take()
+        {
+            active.stood_still(asked.since, now);
+            let question = Question::new(active.questions);
+            self.deliver(News::InputWithdrawn {
+                operation,
+                question,
+            });
+        }
     }
 
     /// Nobody answers what an older server asks.

@@ -162,28 +162,44 @@ impl Peer {
             let message = "nothing is asked about this operation, or something else by now".into();
             return Err(self.error(Cause::Usage(message)));
         }
-        if let Some(answered) = self.answer_asked(operation, responses, now) {
-            return answered;
-        }
-        let Some(active) = self.operations.get_mut(&operation) else {
-            return Ok(());
-        };
-        if let (&Stage::AwaitInput { since }, Some(rounds)) = (&active.stage, &mut active.rounds) {
-            match rounds.answered(responses, now) {
-                Ok(params) => active.go_on(params, since, now),
-                Err(error) => {
-                    // It names keys of the server's.
-                    let words = self.redact(&error.to_string());
-                    return Err(self.error(Cause::Usage(words)));
-                }
-            }
-            self.queue.push_back(operation);
+        match self.answer_asked(operation, responses, now) {
+            Some(answered) => answered?,
+            None => self.answer_round(operation, responses, now)?,
         }
         self.pump(now);
         self.flush();
         // Its clock runs again, and its deadline may be the first of many.
         self.rearm();
         Ok(())
+    }
+
+    fn answer_round(
+        &mut self,
+        operation: OperationId,
+        responses: &InputResponses,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let active = self.operations.get_mut(&operation);
+        let params = active.and_then(|active| {
+            let (&Stage::AwaitInput { since }, Some(rounds)) = (&active.stage, &mut active.rounds)
+            else {
+                return None;
+            };
+            let params = rounds.answered(responses, now);
+            Some(params.map(|params| active.go_on(params, since, now)))
+        });
+        match params {
+            Some(Ok(())) => {
+                self.enqueue(operation);
+                Ok(())
+            }
+            // It names keys of the server's.
+            Some(Err(error)) => {
+                let words = self.redact(&error.to_string());
+                Err(self.error(Cause::Usage(words)))
+            }
+            None => Err(self.error(Cause::Usage("no round awaits an answer".into()))),
+        }
     }
 
     /// What came of a question that somebody else was charged with; see

@@ -38,7 +38,7 @@ use alloc::vec::Vec;
 use crate::action::{Action, LinkTarget};
 use crate::cache::ResponseCache;
 use crate::config::{PeerConfig, PinnedPeer};
-use crate::error::{CLIENT_CLOSED, Cause, Error};
+use crate::error::{Cause, Error};
 use crate::event::Event;
 use crate::identity::{CallerMeta, MetaError, TraceId};
 use crate::ids::{OperationId, PeerId};
@@ -146,8 +146,6 @@ pub struct Peer {
     now: Instant,
     noise: Tail,
     notes: Vec<String>,
-    /// Said to have changed since the manifest was read.
-    tools_changed: bool,
     heard_message: bool,
     last_stderr: Vec<String>,
     calls: u64,
@@ -193,7 +191,6 @@ impl Peer {
             speech: Speech::Legacy,
             target,
             queue: VecDeque::new(),
-            tools_changed: false,
             notes: Vec::new(),
             requests: Requests::default(),
             operations: BTreeMap::new(),
@@ -426,7 +423,7 @@ impl Peer {
         self.wake
     }
 
-    /// Closes the peer in bounded time: what is pending ends with [`Cause::Closed`], the link goes down
+    /// Closes the peer in bounded time: what is pending ends with [`Cause::ClientClosed`], the link goes down
     /// the shutdown ladder. Poll until [`Peer::is_closed`].
     pub fn close(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Closing) {
@@ -435,10 +432,7 @@ impl Peer {
         self.reach(now);
         self.phase = Phase::Closing;
         self.recovery.stop();
-        self.end_all(now, || Cause::Closed {
-            detail: String::from(CLIENT_CLOSED),
-            stderr: Vec::new(),
-        });
+        self.end_all(now, || Cause::ClientClosed);
         self.retire_link(now);
         self.flush();
     }

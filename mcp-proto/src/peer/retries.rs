@@ -1,17 +1,17 @@
 //! What becomes of operations when the link under them is lost, and who decides it (R34, R90).
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::ToString;
+use alloc::vec::Vec;
 
 use super::active::{Active, Stage};
 use super::{MANIFEST, Peer};
 use crate::error::{Cause, Error, Ran};
-use crate::ids::OperationId;
+use crate::ids::{OperationId, Question};
 use crate::operation::{News, Outcome, Request};
 use crate::safety::{
-    Decision, Facts, Failure, IdempotencyKey, OperatorPolicy, Question, RequestKind, RetryGate,
-    Ruling,
+    Decision, Facts, Failure, IdempotencyKey, OperatorPolicy, RequestKind, RetryGate, Ruling,
 };
 use crate::streaming::RetryQuestion;
 use crate::time::Instant;
@@ -20,16 +20,16 @@ impl Peer {
     /// The link is lost. What must not be sent twice ends at once, with the word whether it may have been
     /// executed; the rest waits, in its old order, if the peer is started again.
     pub(super) fn interrupt_all(&mut self, cause: &Cause, now: Instant) {
+        let open: Vec<OperationId> = self.operations.keys().copied().collect();
+        for operation in open {
+            self.void_question(operation, now);
+        }
         let waiting = core::mem::take(&mut self.queue);
         let mut again = VecDeque::new();
-        for (operation, mut active) in core::mem::take(&mut self.operations) {
+        for (operation, active) in core::mem::take(&mut self.operations) {
             if operation == MANIFEST {
                 self.close_attempt(operation, cause);
                 continue;
-            }
-            // Nobody waits for the answer any more.
-            if let Some(asked) = active.asked.take() {
-                active.stood_still(asked.since, now);
             }
             let written = active.request_id().is_some_and(|request| {
                 let link = self.link.as_ref();
@@ -44,7 +44,9 @@ impl Peer {
                 again.push_back(operation);
             }
         }
-        again.extend(waiting);
+        // One that listens and waited for its turn stands among them already.
+        let ahead: BTreeSet<OperationId> = again.iter().copied().collect();
+        again.extend(waiting.into_iter().filter(|waits| !ahead.contains(waits)));
         self.queue = again;
     }
 
@@ -195,7 +197,7 @@ impl Peer {
         } else if ruling == Ruling::Retry {
             self.count_retry();
             self.put_back(operation, active);
-            self.queue.push_back(operation);
+            self.enqueue(operation);
         } else if let Some(error) = active.error.take() {
             self.end(operation, active, Outcome::Failed(*error));
         }

@@ -163,16 +163,20 @@ impl Peer {
         false
     }
 
-    /// Answers a request of the server (older revisions only).
-    /// A server that asks and does not read gets no more answers than the bound on a line allows, and
-    /// none behind [`QUEUED_MAX`] messages.
+    /// Whether a request of the server can be answered. One that asks and does not read gets no more answers than
+    /// the bound on a line allows, and none behind [`QUEUED_MAX`] messages.
+    pub(super) fn may_respond(&self) -> bool {
+        self.link.as_ref().is_none_or(|link| {
+            link.outbox.queued_bytes() <= self.config.limits.line_bytes
+                && link.outbox.queued_messages() <= QUEUED_MAX
+        })
+    }
+
+    /// Answers a request of the server (older revisions only), if that [can be](Self::may_respond).
     pub(super) fn respond(&mut self, id: IdToken<'_>, answer: Result<&str, (i64, &str)>) {
-        let most = self.config.limits.line_bytes;
-        if let Some(link) = &mut self.link {
-            if link.outbox.queued_bytes() > most || link.outbox.queued_messages() > QUEUED_MAX {
-                self.counters.dropped_requests = self.counters.dropped_requests.saturating_add(1);
-                return;
-            }
+        if !self.may_respond() {
+            self.counters.dropped_requests = self.counters.dropped_requests.saturating_add(1);
+        } else if let Some(link) = &mut self.link {
             link.outbox.push(None, |out| match answer {
                 Ok(result) => encode::response_result(out, id, result),
                 Err((code, message)) => encode::response_error(out, id, code, message),

@@ -1,6 +1,6 @@
 //! What is written of calls: not after their ends, not twice without permission, and what goes with them.
 
-use mcp_proto::safety::Question;
+use mcp_proto::Question;
 use mcp_proto::{LinkId, News, Operation, OperationId, Request};
 
 use super::super::breach::{Broken, Rule};

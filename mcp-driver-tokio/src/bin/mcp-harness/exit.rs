@@ -98,13 +98,13 @@ impl Failure {
         } else {
             "Run it again: it was not carried out."
         };
-        let error = self.error.map(|error| Error {
-            cause: Cause::Cancelled,
-            ..*error
+        let error = self.error.map(|mut error| {
+            error.cause = Cause::Cancelled;
+            error
         });
         Self {
             kind: ErrorKind::Cancelled,
-            error: error.map(Box::new),
+            error,
             about: self.about,
             exit: Exit::Interrupted,
             ..Self::usage("interrupted by a signal", remedy)

@@ -370,10 +370,7 @@ fn spawn_or_run(work: impl FnOnce() + Send + 'static) {
 }
 
 fn closed() -> Error {
-    Error::general(Cause::Closed {
-        detail: "the client was closed".to_owned(),
-        stderr: Vec::new(),
-    })
+    Error::general(Cause::ClientClosed)
 }
 
 fn unavailable() -> Error {
