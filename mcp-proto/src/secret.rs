@@ -1,6 +1,7 @@
 //! Values that must not be seen.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// A value that never shows itself: `Debug` and `Display` print `***`.
@@ -12,19 +13,39 @@ use core::fmt;
 /// assert_eq!(token.expose(), "hunter2");
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret {
+    value: String,
+    /// What variables in it stood for: as secret as the whole.
+    expansions: Vec<String>,
+}
 
 impl Secret {
     /// Hides a value.
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
+        Self {
+            value: value.into(),
+            expansions: Vec::new(),
+        }
+    }
+
+    /// Hides the value of a text with variables, and what each of them stood for.
+    pub(crate) fn of(text: &Templated) -> Self {
+        Self {
+            value: text.value.clone(),
+            expansions: text.expansions().map(Into::into).collect(),
+        }
+    }
+
+    /// What variables in it stood for.
+    pub(crate) fn expansions(&self) -> impl Iterator<Item = &str> {
+        self.expansions.iter().map(String::as_str)
     }
 
     /// The value itself, for the one place that sends it.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.value
     }
 }
 
@@ -36,7 +57,7 @@ impl From<&str> for Secret {
 
 impl From<String> for Secret {
     fn from(value: String) -> Self {
-        Self(value)
+        Self::new(value)
     }
 }
 
@@ -67,6 +88,8 @@ impl fmt::Display for Secret {
 pub struct Templated {
     value: String,
     template: Option<String>,
+    /// What each variable stood for, where that is known.
+    expansions: Vec<String>,
 }
 
 impl Templated {
@@ -76,6 +99,7 @@ impl Templated {
         Self {
             value: value.into(),
             template: None,
+            expansions: Vec::new(),
         }
     }
 
@@ -85,7 +109,14 @@ impl Templated {
         Self {
             value: value.into(),
             template: Some(template.into()),
+            expansions: Vec::new(),
         }
+    }
+
+    /// The same where it is known what each variable stood for.
+    pub(crate) fn with_expansions(mut self, expansions: Vec<String>) -> Self {
+        self.expansions = expansions;
+        self
     }
 
     /// The text with its variables' values in it. It may hold secrets.
@@ -94,9 +125,14 @@ impl Templated {
         &self.value
     }
 
-    /// What variables stood for: the value without what the template begins and ends with. `None`
-    /// where no variable stood in it.
-    pub(crate) fn expansion(&self) -> Option<&str> {
+    /// What variables stood for: each of them, and all of it from the first to the last.
+    pub(crate) fn expansions(&self) -> impl Iterator<Item = &str> {
+        let each = self.expansions.iter().map(String::as_str);
+        self.expansion().into_iter().chain(each)
+    }
+
+    /// The value without what the template begins and ends with. `None` where no variable stood in it.
+    fn expansion(&self) -> Option<&str> {
         let template = self.template.as_deref()?;
         let literal = |part: &str| part.find('$').unwrap_or(part.len());
         let before = template.split_at(literal(template)).0;

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::secret::Templated;
 
@@ -19,7 +20,7 @@ pub(super) type Lookup<'a> = dyn FnMut(&str) -> Option<String> + 'a;
 pub(super) fn expand(text: &str, env: &mut Lookup<'_>) -> Result<Templated, String> {
     let mut value = String::new();
     let mut shown = String::new();
-    let mut expanded = false;
+    let mut expansions = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         if let Some(literal) = before.strip_suffix('$') {
@@ -43,15 +44,15 @@ pub(super) fn expand(text: &str, env: &mut Lookup<'_>) -> Result<Templated, Stri
         value.push_str(&resolved);
         shown.push_str(before);
         shown.push_str(&format!("${{{name}}}"));
-        expanded = true;
+        expansions.push(resolved);
         rest = after;
     }
     value.push_str(rest);
     shown.push_str(rest);
-    Ok(if expanded {
-        Templated::expanded(value, shown)
-    } else {
+    Ok(if expansions.is_empty() {
         Templated::literal(value)
+    } else {
+        Templated::expanded(value, shown).with_expansions(expansions)
     })
 }
 

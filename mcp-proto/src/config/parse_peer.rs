@@ -345,7 +345,7 @@ impl<'t> Parser<'t, '_> {
                 self.reader.name_error(&member, message);
             }
             if let Some(value) = self.expanded(&member.value) {
-                variables.insert(member.name, Secret::new(value.value()));
+                variables.insert(member.name, Secret::of(&value));
             }
         }
         Some(variables)
@@ -368,7 +368,7 @@ impl<'t> Parser<'t, '_> {
                                at the end of a variable?)";
                 self.reader.error(&member.value, message);
             }
-            headers.push((member.name, Secret::new(value.value())));
+            headers.push((member.name, Secret::of(&value)));
         }
         Some(headers)
     }

@@ -21,26 +21,39 @@ impl PeerConfig {
     }
 
     fn secrets(&self) -> Vec<&str> {
-        let (mut secrets, whole): (Vec<&str>, Vec<&str>) = match &self.transport {
+        let (words, values): (Vec<&Templated>, Vec<&Secret>) = match &self.transport {
             Transport::Stdio(stdio) => {
                 let words = stdio.args.iter().chain([&stdio.command]).chain(&stdio.cwd);
-                let expanded = words.filter_map(Templated::expansion);
-                let values = stdio.env.values().map(Secret::expose);
-                (expanded.collect(), values.collect())
+                (words.collect(), stdio.env.values().collect())
             }
             Transport::Http(http) => {
-                let values = http.headers.iter().map(|(_, value)| value.expose());
-                (http.url.expansion().into_iter().collect(), values.collect())
+                let values = http.headers.iter().map(|(_, value)| value);
+                (Vec::from([&http.url]), values.collect())
             }
             Transport::Stream => return Vec::new(),
         };
-        // `Bearer <token>`, lines of a key: the parts are as secret as the whole.
-        let parts = whole.iter().flat_map(|value| value.split_whitespace());
-        secrets.extend(parts.filter(|part| part.len() >= SHORTEST_PART_BYTES));
-        secrets.extend(whole);
+        let mut secrets: Vec<&str> = words.into_iter().flat_map(Templated::expansions).collect();
+        for value in values {
+            secrets.push(value.expose());
+            secrets.extend(value.expansions());
+            // `Bearer <token>`, lines of a key: the parts are as secret as the whole.
+            let parts = value.expose().split_whitespace();
+            secrets.extend(parts.filter(|part| part.len() >= SHORTEST_PART_BYTES));
+            secrets.extend(password(value.expose()));
+        }
         secrets.retain(|secret| secret.len() >= SHORTEST_SECRET_BYTES);
         secrets
     }
+}
+
+/// The password in a URL: `postgres://user:password@host`.
+///
+/// spec: RFC 3986, section 3.2.1
+fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    Some(user.split_once(':')?.1)
 }
 
 /// A secret as it is, and as it looks when a server prints it inside of JSON, with or without letters beyond
@@ -137,6 +150,24 @@ mod tests {
             ("Bearer xyz --plain", "Bearer xyz --plain"),
         ] {
             assert_eq!(peer().redact(text), expected);
+        }
+    }
+
+    /// Each variable by itself, wherever it stood, and the password of a URL.
+    #[test]
+    fn what_is_within_a_value_is_struck_out() {
+        let env = &mut |name: &str| Some(format!("s3cr3t-{name}"));
+        let text = r#"{"mcpServers":{"a":{"command":"x","args":["u${A}:${B}"],
+            "env":{"D":"postgres://app:${C}@host/db","E":"amqp://u:litera1@h"}}}}"#;
+        let config = crate::Config::parse(text, "x.json", env).unwrap();
+        for (text, expected) in [
+            ("got s3cr3t-A and s3cr3t-B", "got *** and ***"),
+            ("us3cr3t-A:s3cr3t-B", "u***"),
+            ("login s3cr3t-C failed", "login *** failed"),
+            ("litera1", "***"),
+            ("host db app", "host db app"),
+        ] {
+            assert_eq!(config.peers[0].redact(text), expected);
         }
     }
 
