@@ -473,7 +473,8 @@ fn a_question_that_was_taken_back_is_answered_no_more() {
 }
 
 /// R30: whatever a handler says is the end of its question: no answer ends the call with what was asked, and one
-/// that does not fit ends it as misused, with the word that the server has begun.
+/// that does not fit ends it as misused, with the word that the server has begun. A call in whose middle an older
+/// server asks goes on without an answer.
 #[test]
 fn whatever_a_handler_says_ends_its_question() {
     let wrong = InputResponses::new().with("other", InputResponse::decline());
@@ -491,5 +492,44 @@ fn whatever_a_handler_says_ends_its_question() {
         hand.client.reply(operation, question, None, now);
         assert!(hand.drain().is_empty());
         assert_eq!(hand.ended.len(), 1);
+    }
+    let (mut hand, _) = older(true);
+    let first = hand.submit(call(true)).remove(0);
+    hand.written();
+    hand.say(FORM);
+    let (operation, question, now) = (OperationId::new(1), hand.question, hand.now);
+    hand.client.reply(operation, question, None, now);
+    assert_eq!(hand.drain()[0]["result"]["action"], "cancel");
+    answer(&mut hand, &first["id"], r#""content":[]"#);
+    assert!(matches!(hand.ended[0].outcome, Outcome::Complete(_)));
+}
+
+/// R30, R41: an older server that asks again with every answer, or takes each question back to ask another one,
+/// keeps no call open for ever.
+#[test]
+fn an_older_server_asks_only_so_often() {
+    for answers in [true, false] {
+        let (mut hand, _) = older(true);
+        hand.submit(call(true));
+        hand.written();
+        let operation = OperationId::new(1);
+        for round in 1..=10 {
+            assert!(
+                hand.say(&FORM.replace("\"q\"", &round.to_string()))
+                    .is_empty()
+            );
+            assert_eq!(hand.asked.len(), round);
+            if answers {
+                hand.reply(operation, &asked_ada()).unwrap();
+                hand.drain();
+                hand.written();
+            } else {
+                hand.say(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{round}}}}}"#));
+            }
+        }
+        assert!(hand.ended.is_empty());
+        let sent = hand.say(FORM);
+        assert_eq!(hand.last_error(), Some((ErrorKind::Limit, Ran::Maybe)));
+        assert_eq!(sent[0]["result"]["action"], "cancel");
     }
 }

@@ -49,6 +49,11 @@ impl Peer {
             return self.respond(id, legacy::unanswered(deferred));
         };
         let operation = *operation;
+        if active.questions >= self.config.limits.input_rounds {
+            let limit = self.too_often_asked();
+            self.respond(id, legacy::unanswered(deferred));
+            return self.abandon(operation, limit, "asked for input too often");
+        }
         active.asked = Some(Box::new(Asked {
             id: id.as_str().into(),
             deferred,

@@ -91,6 +91,15 @@ impl Peer {
         }
     }
 
+    /// A server asked for input more often than it may (R30).
+    pub(super) fn too_often_asked(&self) -> Cause {
+        Cause::Limit {
+            what: String::from("the number of times that the server asked for input"),
+            setting: "maxInputRounds",
+            max: self.config.limits.input_rounds.into(),
+        }
+    }
+
     /// Does what is to be done about questions.
     fn take_step(
         &mut self,
@@ -129,13 +138,8 @@ impl Peer {
                 self.arm(now + wait);
                 self.operations.insert(operation, active);
             }
-            Some(InputStep::Limit { rounds_max }) => {
-                let cause = Cause::Limit {
-                    what: String::from("the number of times that the server asked for input"),
-                    setting: "maxInputRounds",
-                    max: rounds_max.into(),
-                };
-                let error = self.error(cause).ran(Ran::Maybe);
+            Some(InputStep::Limit { .. }) => {
+                let error = self.error(self.too_often_asked()).ran(Ran::Maybe);
                 self.end(operation, active, Outcome::Failed(error));
             }
             Some(InputStep::Refuse(fault)) => return Err((active, fault)),

@@ -57,7 +57,7 @@ mod compiled {
     use crate::wire::{Json, printable};
 
     /// How many compiled schemas are kept.
-    const KEPT_MAX: usize = 64;
+    const KEPT_MAX: usize = 16;
 
     /// Output schemas by tool, compiled when they are first needed, or why there is none to use.
     #[derive(Debug, Default)]

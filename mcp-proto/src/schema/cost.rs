@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 use super::SchemaRefused;
-use super::graph::{Graph, Index, size};
+use super::graph::{Graph, Index, Subschema, size};
 
 /// How many subschemas may be compiled, repetitions included.
 const COMPILATIONS: u64 = 20_000;
@@ -20,9 +20,12 @@ const LEVELS_IN_PLACE: usize = 64;
 const LEVELS: usize = 256;
 /// How deep the count may go by itself.
 const LEVELS_OF_COUNTING: usize = 512;
-/// So many bytes of a text are matched with a pattern in one step, and sixteen times as many are
-/// measured.
-const BYTES_PER_STEP: u64 = 64;
+/// What compiling a regular expression takes, in time and memory, as so many subschemas.
+const PATTERN_COMPILATIONS: u64 = 500;
+/// So many bytes of a text are matched with one place of a pattern in one step.
+const PLACES_PER_STEP: u64 = 8;
+/// So many bytes of a text are measured in one step.
+const BYTES_PER_STEP: u64 = 1024;
 
 impl Graph {
     /// Refuses what has no end, or would take too long to compile.
@@ -132,7 +135,7 @@ impl Counts<'_> {
         if let Some(known) = begin(&mut self.compiled, index, above)? {
             return Ok(known);
         }
-        let mut steps: u64 = 1;
+        let mut steps = node.compilations();
         for part in node.in_place.iter().chain(node.parts()) {
             steps = steps.saturating_add(self.compiled(*part, above + 1)?);
         }
@@ -151,7 +154,7 @@ impl Counts<'_> {
         if let Some(known) = begin(&mut self.marked, index, above)? {
             return Ok(known);
         }
-        let mut steps: u64 = 1;
+        let mut steps = node.compilations();
         // Of `properties` only the names are needed.
         let rest = node.members.iter().chain(&node.elements);
         for part in node.in_place.iter().chain(rest) {
@@ -162,6 +165,15 @@ impl Counts<'_> {
         }
         set(&mut self.marked, index, Count::Known(steps));
         Ok(steps)
+    }
+}
+
+impl Subschema {
+    /// How many steps compiling it takes, without its parts.
+    const fn compilations(&self) -> u64 {
+        self.patterns
+            .saturating_mul(PATTERN_COMPILATIONS)
+            .saturating_add(1)
     }
 }
 
@@ -212,7 +224,7 @@ impl Walk<'_> {
             self.mark(index, value, level + 1)?;
         }
         match value {
-            Value::String(text) => self.charge_text(node.patterns, text)?,
+            Value::String(text) => self.charge_text(node, text)?,
             Value::Array(elements) => {
                 if node.unique {
                     self.charge(size(value))?;
@@ -225,7 +237,7 @@ impl Walk<'_> {
             }
             Value::Object(members) => {
                 for (name, member) in members {
-                    self.charge_text(node.patterns, name)?;
+                    self.charge_text(node, name)?;
                     for below in node.properties.get(name).into_iter().chain(&node.members) {
                         self.visit(*below, member, level + 1)?;
                     }
@@ -251,9 +263,12 @@ impl Walk<'_> {
         Some(())
     }
 
-    fn charge_text(&mut self, patterns: u64, text: &str) -> Option<()> {
-        let steps = text.len() as u64 / BYTES_PER_STEP;
-        self.charge(steps / 16 + patterns.saturating_mul(1 + steps))
+    /// A text is measured, and matched with the patterns of a subschema.
+    fn charge_text(&mut self, node: &Subschema, text: &str) -> Option<()> {
+        let bytes = text.len() as u64;
+        let matching = bytes.saturating_mul(node.places) / PLACES_PER_STEP;
+        let steps = matching.saturating_add(bytes / BYTES_PER_STEP);
+        self.charge(steps.saturating_add(node.patterns))
     }
 
     fn charge(&mut self, steps: u64) -> Option<()> {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use serde_json::{Map, Value};
 
+use super::pattern::places;
 use super::{SchemaRefused, shown};
 
 /// The longest pattern, in bytes.
@@ -46,11 +47,20 @@ pub(super) struct Subschema {
     pub(super) comparisons: u64,
     /// How many patterns are matched with a string or the names of members.
     pub(super) patterns: u64,
+    /// In how many places of them a text may be at once.
+    pub(super) places: u64,
     /// Whether all elements are compared with each other.
     pub(super) unique: bool,
 }
 
 impl Subschema {
+    fn match_with(&mut self, pattern: &str) -> Result<(), SchemaRefused> {
+        check_pattern(pattern)?;
+        self.patterns = self.patterns.saturating_add(1);
+        self.places = self.places.saturating_add(places(pattern));
+        Ok(())
+    }
+
     /// What is applied to the same value.
     pub(super) fn same_value(&self) -> impl Iterator<Item = Index> {
         self.in_place.iter().chain(&self.references).copied()
@@ -167,8 +177,7 @@ impl<'a> Builder<'a> {
                 "patternProperties" => {
                     self.add_values(value, &mut node.members)?;
                     for pattern in value.as_object().into_iter().flatten() {
-                        check_pattern(pattern.0)?;
-                        node.patterns += 1;
+                        node.match_with(pattern.0)?;
                     }
                 }
                 "additionalProperties" => self.add(value, &mut node.members)?,
@@ -195,8 +204,7 @@ impl<'a> Builder<'a> {
                 "$schema" if index > 0 => return Err(SchemaRefused::Embedded("$schema")),
                 "enum" | "const" | "required" => node.comparisons += size(value),
                 "pattern" => {
-                    check_pattern(value.as_str().unwrap_or_default())?;
-                    node.patterns += 1;
+                    node.match_with(value.as_str().unwrap_or_default())?;
                 }
                 "uniqueItems" => node.unique = value == &Value::Bool(true),
                 _ => {}

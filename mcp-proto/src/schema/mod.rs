@@ -6,13 +6,15 @@
 //!
 //! - Nothing is ever fetched. A reference that leads out of the schema is refused.
 //! - Dialects: 2020-12, which also is the default, and draft-07. Others are refused.
-//! - `pattern` takes linear time; patterns with look-around or back-references are refused.
+//! - `pattern` takes time in proportion to the text and to the pattern with its repetitions written out, and
+//!   is charged for both; patterns with look-around or back-references are refused.
 //! - `format`, `contentEncoding` and `contentMediaType` are annotations: they are not checked.
 //!
 //! spec: 2026-07-28 basic#json-schema-usage, server/tools#output-schema
 
 mod cost;
 mod graph;
+mod pattern;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -24,8 +26,8 @@ use serde_json::{Number, Value};
 use crate::wire::{Json, depth, printable};
 use graph::Graph;
 
-/// How much memory one regular expression may take, in bytes.
-const PATTERN_BYTES: usize = 1 << 18;
+/// How much memory one regular expression may take, in bytes; some forty of them may be compiled.
+const PATTERN_BYTES: usize = 1 << 17;
 /// The longest message or path of an error, in bytes.
 const MESSAGE_BYTES: usize = 512;
 /// How much may be copied to describe an error, in bytes.
@@ -41,6 +43,9 @@ pub struct SchemaLimits {
     pub depth: usize,
     /// Subschemas in one schema. Default 5,000.
     pub subschemas: usize,
+    /// The longest text that is validated, in bytes; in memory it may take a hundred times as much. Default
+    /// 2 MiB.
+    pub instance_bytes: usize,
     /// The deepest nesting of arrays and objects in what is validated. Default 128.
     pub instance_depth: usize,
     /// Steps that one validation may take: applications of a subschema to a value, and what takes as
@@ -54,6 +59,7 @@ impl Default for SchemaLimits {
             bytes: 1 << 20,
             depth: 64,
             subschemas: 5_000,
+            instance_bytes: 2 << 20,
             instance_depth: 128,
             steps: 1_000_000,
         }
@@ -87,8 +93,11 @@ pub enum SchemaRefused {
     /// A subschema applies itself to the same value, so there is no end to it.
     #[error("a subschema refers to itself without looking into the value")]
     Endless,
-    /// References multiply the schema beyond what is reasonable.
-    #[error("references multiply the schema's size to more than {0} subschemas")]
+    /// It takes too much to compile: references multiply it, or it has too many patterns, each of which takes as
+    /// much as hundreds of subschemas.
+    #[error(
+        "compiling it would take as much as more than {0} subschemas, references and patterns counted"
+    )]
     TooComplex(u64),
     /// It is no valid schema of its dialect, or has a pattern that is not supported.
     #[error("not a valid schema: {0}")]
@@ -184,6 +193,11 @@ impl OutputSchema {
     /// that it is too deep or too costly to be checked, which is no better than not to fit.
     pub fn validate(&self, structured: &Json) -> Result<(), SchemaMismatch> {
         let text = structured.as_str();
+        if text.len() > self.limits.instance_bytes {
+            let max = self.limits.instance_bytes;
+            let message = format!("longer than {max} bytes, so it was not checked");
+            return Err(SchemaMismatch::whole(message));
+        }
         if depth::exceeds(text, self.limits.instance_depth) {
             let max = self.limits.instance_depth;
             let message = format!("nested deeper than {max} levels, so it was not checked");

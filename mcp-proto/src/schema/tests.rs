@@ -217,7 +217,7 @@ fn r63_hostile_pairs_are_not_checked() {
     );
     // Each of them fits, and takes about 20,000 steps of comparing or matching.
     let many = |count: usize| Vec::from_iter(0..count);
-    let text = "ab".repeat(1 << 19);
+    let text = "ab".repeat(1 << 15);
     for (schema, value) in [
         (json!({"items": {"enum": many(1_000)}}), json!(many(20))),
         (json!({"const": many(20_000)}), json!(many(20_000))),
@@ -242,6 +242,27 @@ fn r63_hostile_pairs_are_not_checked() {
             assert_eq!(outcome.is_ok(), fits, "{steps}: {outcome:?}");
         }
     }
+}
+
+/// Regular expressions are charged for what they are when their repetitions are written out: by the text when they
+/// are matched, and by their number when they are compiled.
+#[test]
+fn r63_hostile_patterns_are_not_checked() {
+    let wide = json!({"pattern": "[ab]*a[ab]{1500}c"});
+    assert!(outcome(wide.clone(), json!("ab".repeat(200) + "c")).contains("does not match"));
+    assert!(outcome(wide, json!("ab".repeat(1 << 19))).contains("was not checked"));
+
+    let many = |count: usize| {
+        let patterns = (0..count).map(|k| json!({"pattern": format!("\\p{{L}}{{2}}{k}")}));
+        json!({"anyOf": Vec::from_iter(patterns)})
+    };
+    let refused = compile(many(41)).unwrap_err();
+    assert_eq!(refused, SchemaRefused::TooComplex(20_000));
+    assert_eq!(outcome(many(20), json!("xx7")), "fits");
+
+    let limits = SchemaLimits::default();
+    let large = json!("x".repeat(limits.instance_bytes));
+    assert!(outcome(json!({}), large).contains("longer than"));
 }
 
 /// What is hostile to other validators, or is just large, is no trouble.
