@@ -99,7 +99,7 @@ impl Cause {
             }),
             Self::Unsupported { remedy, .. } => (*remedy).to_owned(),
             Self::SpawnRefused { .. } => "Check that \"command\" is spelt right and installed (an \
-                 absolute path is safest), and that \"allowSpawn\", where it is given, lists it."
+                 absolute path is safest), that \"cwd\", where it is given, is a directory, and that \"allowSpawn\", where it is given, lists it."
                 .to_owned(),
             Self::Degraded(_) => {
                 "Begin a new task, or set \"refuseDegraded\": false for this server to \

@@ -16,7 +16,7 @@ use crate::config::{MergePolicy, TransportKind};
 use crate::error::{Error, ErrorKind};
 use crate::types::CacheScope;
 use crate::version::{Era, Version};
-use crate::wire::Json;
+use crate::wire::{Json, printable};
 
 /// How many characters of a digest the text form shows; JSON has all of them.
 const DIGEST_CHARS: usize = 12;
@@ -394,20 +394,8 @@ struct Printable<'a>(&'a str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            if c.is_control() || is_bidi_control(c) {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                fmt::Write::write_char(f, c)?;
-            }
-        }
-        Ok(())
+        f.write_str(&printable(self.0.as_bytes(), usize::MAX))
     }
-}
-
-/// Characters that reorder what is shown (Unicode Standard Annex 9).
-const fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn a_missing_program_is_named() {
     );
     assert_eq!(
         missing("./nowhere"),
-        "cannot start \"./nowhere\": no such program"
+        "cannot start \"./nowhere\": no program that can be run stands there"
     );
     let hidden = Templated::expanded("nowhere", "${TOKEN}");
     let error = plan(&StdioConfig::new(hidden, none), None).unwrap_err();

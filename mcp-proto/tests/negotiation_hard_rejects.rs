@@ -39,7 +39,7 @@ fn r17_no_handshake_to_a_peer_that_is_not_allow_listed() {
         let failure = Script::probing(Policy::default()).fails(event);
         assert_eq!(kind(&failure), ErrorKind::LegacyNotAllowed, "{name}");
         assert!(
-            failure.remedy.starts_with("set allowLegacy: true"),
+            failure.remedy.starts_with("set \"allowLegacy\": true"),
             "{name}"
         );
     }

@@ -116,7 +116,7 @@ fn r12_none_mutual_is_a_version_failure() {
     assert_eq!(
         failure.to_string(),
         "no protocol revision in common: the server offers 2025-11-25, 2099-01-01; \
-         set era to \"legacy\" and allowLegacy: true to use an older revision"
+         set \"era\": \"legacy\" and \"allowLegacy\": true to use an older revision"
     );
 }
 
@@ -215,8 +215,8 @@ fn r14_a_foreign_error_decides_nothing_until_the_deadline_or_the_close() {
         failure.to_string(),
         "not proved to be a modern server (uncorrelated: error -32000: Server not initialized \
          (2 times); probe 1: nothing within 10000 ms) and not allow-listed for older revisions; \
-         set allowLegacy: true if this is an older server; \
-         if it only starts slowly, raise probeTimeoutMs (10000 ms)"
+         set \"allowLegacy\": true if this is an older server; \
+         if it only starts slowly, raise \"probeTimeoutMs\" (10000 ms)"
     );
 
     let mut script = Script::probing(allowed());
@@ -247,7 +247,7 @@ fn r14_a_server_that_exits_at_once_is_reported_as_closed_with_its_last_words() {
         "the server closed the connection during server/discover: exit status 1; \
          stderr: Error: API_KEY is required; \
          correct what makes the server end (run its command by hand to see more); \
-         or, if it closes on every probe, set allowLegacy: true if this is an older server"
+         or, if it closes on every probe, set \"allowLegacy\": true if this is an older server"
     );
 
     // Allow-listed: one more life, and no restart loop.
@@ -271,7 +271,7 @@ fn r14_a_server_that_dies_asking_for_a_handshake_is_refused_as_not_allow_listed(
         failure.to_string(),
         "not proved to be a modern server (link: exit status 1; \
          stderr: Error: expected a handshake) and not allow-listed for older revisions; \
-         set allowLegacy: true if this is an older server"
+         set \"allowLegacy\": true if this is an older server"
     );
 }
 
@@ -294,7 +294,7 @@ fn r14_a_silent_handshake_names_the_deadline_and_how_to_raise_it() {
     assert_eq!(
         failure.to_string(),
         "no answer to the handshake within 10000 ms; \
-         raise probeTimeoutMs (10000 ms) if the server starts slowly"
+         raise \"probeTimeoutMs\" (10000 ms) if the server starts slowly"
     );
 }
 
@@ -414,7 +414,7 @@ fn r18_era_legacy_needs_the_allow_list_before_anything_is_spawned() {
                 era: EraSetting::Legacy,
                 ..Policy::default()
             },
-            "era \"legacy\" needs allowLegacy: true; set it, or set era to \"auto\" or \"modern\"",
+            "era \"legacy\" needs allowLegacy: true; set it, or set \"era\": \"auto\" or \"modern\"",
         ),
         (
             Policy {

@@ -106,19 +106,22 @@ pub(super) fn with_failed_peers(peers: &[Peer], mut error: Error) -> Error {
         if suggestion.is_some() || known().any(|peer| peer == prefix) {
             return error;
         }
-        let advice = match nearest(prefix, known()) {
-            Some(near) => {
-                format!("no server is named {prefix:?}; write \"{near}/{own}\" if that was meant")
-            }
-            None => {
-                let known: Vec<&str> = known().collect();
-                format!(
-                    "no server is named {prefix:?}; configured: {}",
-                    known.join(", ")
-                )
-            }
-        };
-        return error.advise(&advice);
+        // Names of tools may have slashes, too: one that failed may have it.
+        if !peers.iter().any(|peer| peer.failure().is_some()) {
+            let advice = match nearest(prefix, known()) {
+                Some(near) => {
+                    format!(
+                        "no server is named {prefix:?}; write \"{near}/{own}\" if that was meant"
+                    )
+                }
+                None => {
+                    let known: Vec<&str> = known().collect();
+                    let known = known.join(", ");
+                    format!("no server is named {prefix:?}; configured: {known}")
+                }
+            };
+            return error.advise(&advice);
+        }
     }
     **failed = failed_peers(peers);
     if failed.is_all() {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::{PeerConfig, Transport};
 use crate::secret::{Secret, Templated};
+use crate::wire::printable;
 
 impl PeerConfig {
     /// The text with every secret of this peer struck out: values of `env` and `headers`, and what
@@ -57,7 +58,7 @@ fn password(url: &str) -> Option<&str> {
 }
 
 /// A secret as it is, and as it looks when a server prints it inside of JSON, with or without letters beyond
-/// ASCII, or as a literal of a programming language.
+/// ASCII, or as a literal of a programming language; and as this client shows what is invisible in it.
 fn spellings(secret: &str) -> Vec<String> {
     let mut spellings = Vec::from([String::from(secret)]);
     let quoted = serde_json::to_string(secret).unwrap_or_default();
@@ -74,7 +75,10 @@ fn spellings(secret: &str) -> Vec<String> {
             ascii.push_str(&format!("\\u{unit:04x}"));
         }
     }
-    for other in [json.replace("\\\"", "\""), json.into(), ascii] {
+    let debug: String = secret.escape_debug().collect();
+    let literal = debug.replace("\\'", "'");
+    let shown = printable(secret.as_bytes(), usize::MAX);
+    for other in [json.replace("\\\"", "\""), json.into(), ascii, debug, literal, shown] {
         if !other.is_empty() && !spellings.contains(&other) {
             spellings.push(other);
         }
@@ -189,6 +193,19 @@ mod tests {
             assert_eq!(peer.redact(&format!("a {text} b")), "a *** b");
         }
         assert_eq!(peer.redact(r"gr\u00f6\u00dfe-\u00e4"), "***");
+        let Transport::Stdio(stdio) = &mut peer.transport else {
+            panic!()
+        };
+        let odd = "it's \u{200b}\"a\\b\"";
+        stdio.env.insert("E".to_string(), odd.into());
+        for text in [
+            format!("{odd:?}"),
+            odd.escape_debug().to_string(),
+            printable(odd.as_bytes(), 99),
+        ] {
+            let shown = peer.redact(&text);
+            assert_eq!(shown.trim_matches('"'), "***", "{text}");
+        }
     }
 
     /// A server decides how long a text is and what is in it.

@@ -169,10 +169,11 @@ impl StdioConfig {
         };
         let program = program.ok_or_else(|| {
             let has_separator = self.command.value().contains(['/', '\\']);
-            refused(if has_separator {
-                "no such program"
-            } else {
-                "not found on PATH"
+            let has_arguments = self.command.value().trim().contains(' ');
+            refused(match (has_separator, has_arguments) {
+                (_, true) => "no program has this name; arguments belong into \"args\"",
+                (true, _) => "no program that can be run stands there",
+                (false, _) => "not found on PATH",
             })
         })?;
         let mut is_ruled = |rule: &SpawnRule| {

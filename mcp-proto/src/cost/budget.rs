@@ -77,12 +77,12 @@ impl From<BudgetExceeded> for Error {
     fn from(exceeded: BudgetExceeded) -> Self {
         let BudgetExceeded { spent, limit, .. } = exceeded;
         let cause = Cause::Limit {
-            what: format!("spending beyond the budget ({exceeded}), in billionths of a dollar,"),
+            what: format!("the call ({exceeded}; counted in billionths of a dollar)"),
             setting: "budgetUsd",
             max: limit.as_nanos(),
         };
         Self::general(cause).advise(&format!(
-            "raise budgetUsd above {spent}, or start a new ledger"
+            "raise \"budgetUsd\" above {spent}, or start a new ledger"
         ))
     }
 }

@@ -63,7 +63,7 @@ impl Failure {
         } else {
             (
                 "allowLegacy: true",
-                "set it, or set era to \"auto\" or \"modern\"",
+                "set it, or set \"era\": \"auto\" or \"modern\"",
             )
         };
         Self {
@@ -77,7 +77,7 @@ impl Failure {
         let mut remedy = fallback_remedy(policy);
         if expired {
             remedy.push_str(&format!(
-                "; if it only starts slowly, raise {PROBE_SETTING} ({} ms)",
+                "; if it only starts slowly, raise \"{PROBE_SETTING}\" ({} ms)",
                 policy.probe_timeout.as_millis()
             ));
         }
@@ -94,7 +94,7 @@ impl Failure {
 
     pub(super) fn timeout(expired: Expired) -> Self {
         let remedy = format!(
-            "raise {} ({} ms) if the server starts slowly",
+            "raise \"{}\" ({} ms) if the server starts slowly",
             expired.setting,
             expired.limit.as_millis()
         );
@@ -139,7 +139,7 @@ impl Failure {
         let remedy = if listed_but_refused {
             "the server refuses a revision that it lists; it has to be corrected"
         } else if speaks_older {
-            "set era to \"legacy\" and allowLegacy: true to use an older revision"
+            "set \"era\": \"legacy\" and \"allowLegacy\": true to use an older revision"
         } else {
             "update this client or the server"
         }
@@ -210,7 +210,7 @@ impl Failure {
         };
         Self {
             cause,
-            remedy: "the server is modern: set era to \"auto\" or \"modern\"".to_string(),
+            remedy: "the server is modern: set \"era\": \"auto\" or \"modern\"".to_string(),
         }
     }
 }
@@ -222,16 +222,16 @@ fn fallback_remedy(policy: &Policy) -> String {
     }
     let mut steps = Vec::new();
     if !policy.allow_legacy {
-        steps.push("set allowLegacy: true");
+        steps.push("set \"allowLegacy\": true");
     }
     if policy.era == EraSetting::Modern {
-        steps.push("set era to \"auto\"");
+        steps.push("set \"era\": \"auto\"");
     }
     if !policy.legacy_available {
         steps.push("list an older revision in legacyVersions");
     }
     if steps.is_empty() {
-        steps.push("set era to \"legacy\"");
+        steps.push("set \"era\": \"legacy\"");
     }
     format!("{} if this is an older server", steps.join(" and "))
 }

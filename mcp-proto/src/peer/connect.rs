@@ -8,7 +8,7 @@ use super::last_words::LastWords;
 use super::requests::Owner;
 use super::sending::{Extra, Speech};
 use super::{MANIFEST, Peer, Phase};
-use crate::config::{PeerConfig, Transport};
+use crate::config::{PeerConfig, StdioConfig, Transport};
 use crate::error::{Cause, Error};
 use crate::event::{IoFailure, IoKind};
 use crate::identity::Params;
@@ -150,8 +150,15 @@ impl Peer {
 
     pub(super) fn on_open_failed(&mut self, failure: IoFailure, now: Instant) {
         self.link = None;
-        let reason = match failure.kind {
-            IoKind::NotFound => format!("not found ({})", failure.detail),
+        let reason = match (failure.kind, &self.config.transport) {
+            // The operating system does not say which of the two it did not find.
+            (IoKind::NotFound, Transport::Stdio(StdioConfig { cwd: Some(cwd), .. })) => {
+                format!(
+                    "it, or its \"cwd\" {cwd:?}, is not there ({})",
+                    failure.detail
+                )
+            }
+            (IoKind::NotFound, _) => format!("not found ({})", failure.detail),
             _ => failure.detail,
         };
         let command = match &self.config.transport {

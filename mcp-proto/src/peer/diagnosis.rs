@@ -85,9 +85,10 @@ impl Peer {
             .collect();
         report.degraded = self.degraded.as_ref().map(ToString::to_string);
         report.notes = self.notes.clone();
+        let rejected = self.manifest.rejected().iter();
         report
             .notes
-            .extend(self.manifest.rejected().iter().map(ToString::to_string));
+            .extend(rejected.map(|rejected| self.redact(&rejected.to_string())));
         report.failure = self.failure().map(Into::into);
         report
     }

@@ -5,6 +5,9 @@ use alloc::vec::Vec;
 
 use crate::wire::printable;
 
+/// How much is left out of a single line whose beginning is gone, in bytes: longer than most secrets.
+const CUT_LINE_BYTES: usize = 1024;
+
 /// Keeps the last `limit_bytes` bytes. Memory is bounded by twice that.
 #[derive(Debug)]
 pub(crate) struct Tail {
@@ -44,8 +47,13 @@ impl Tail {
         let start = self.bytes.len().saturating_sub(self.limit_bytes);
         let mut tail = self.bytes.split_at(start).1;
         let cut = start > 0 || self.total > self.bytes.len() as u64;
-        if let Some(newline) = memchr::memchr(b'\n', tail).filter(|_| cut) {
-            tail = tail.split_at(newline.saturating_add(1)).1;
+        if cut {
+            // Of a line whose beginning is gone nobody can tell what it is the rest of: it may be a secret's.
+            let rest = memchr::memchr(b'\n', tail).map_or_else(
+                || CUT_LINE_BYTES.min(tail.len() / 2),
+                |newline| newline.saturating_add(1),
+            );
+            tail = tail.split_at(rest).1;
         }
         tail.split(|byte| *byte == b'\n')
             .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
@@ -73,7 +81,7 @@ mod tests {
     fn one_chunk_larger_than_the_bound_leaves_its_end() {
         let mut tail = Tail::new(8);
         tail.push(b"0123456789abcdef");
-        assert_eq!(tail.lines(), ["89abcdef"]);
+        assert_eq!(tail.lines(), ["cdef"]);
     }
 
     #[test]
