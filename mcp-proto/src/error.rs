@@ -122,10 +122,14 @@ pub struct Error {
     /// Whether the request may have been executed.
     pub ran: Ran,
     /// What to do, where more is known than [`Cause::remedy`] can say; see [`Error::remedy`].
-    pub advice: Option<String>,
-    /// The text of a stream that this ended; see [`Error::partial_text`].
-    pub(crate) text: Option<Box<str>>,
+    pub advice: Option<Box<str>>,
+    /// See [`Error::partial_text`].
+    pub(crate) text: Option<Box<StreamText>>,
 }
+
+/// The text of a stream that an error ended. Behind one thin pointer: errors are returned by value everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StreamText(pub(crate) Box<str>);
 
 /// What servers list beside tools, and what is found by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -397,11 +401,8 @@ impl Error {
         let mut letters = advice.chars();
         if let Some(first) = letters.next() {
             let stop = if advice.ends_with('.') { "" } else { "." };
-            self.advice = Some(format!(
-                "{}{}{stop}",
-                first.to_uppercase(),
-                letters.as_str()
-            ));
+            let sentence = format!("{}{}{stop}", first.to_uppercase(), letters.as_str());
+            self.advice = Some(sentence.into());
         }
         self
     }

@@ -10,7 +10,10 @@ impl Error {
     /// What to do about it, in one sentence.
     #[must_use]
     pub fn remedy(&self) -> String {
-        self.advice.clone().unwrap_or_else(|| self.cause.remedy())
+        match &self.advice {
+            Some(advice) => advice.as_ref().into(),
+            None => self.cause.remedy(),
+        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Error {
         match &self.cause {
             super::Cause::StreamDropped(dropped) => Some(&dropped.stream.partial_text),
             super::Cause::RetryRefused(refusal) => refusal.refused.partial_text.as_deref(),
-            _ => self.text.as_deref(),
+            _ => self.text.as_ref().map(|text| &*text.0),
         }
     }
 

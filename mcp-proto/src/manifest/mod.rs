@@ -196,6 +196,13 @@ impl Manifest {
         self.contents.is_some()
     }
 
+    /// Whether the list was said to have changed since the one in force was asked for.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        let contents = self.contents.as_ref();
+        contents.is_some_and(|contents| contents.generation != self.generation)
+    }
+
     /// Whether the list may be used without asking again.
     #[must_use]
     pub fn fresh_at(&self, now: Instant) -> bool {

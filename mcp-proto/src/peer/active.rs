@@ -102,7 +102,7 @@ pub(super) struct Sent {
 pub(super) enum Stage {
     /// Waits for the peer to settle, or for a place in flight.
     Queued,
-    /// A tool call waits for a fresh manifest.
+    /// A tool call waits for a fresh manifest, and then for its turn as [`Stage::Queued`].
     AwaitManifest,
     /// The application is asked for input. The deadlines stand still.
     AwaitInput {

@@ -68,7 +68,7 @@ impl Peer {
         {
             active.header_retried = true;
             active.refreshes = 0;
-            self.tools_changed = true;
+            self.manifest.invalidate();
             self.count_retry();
             active.stage = Stage::Queued;
             self.start(operation, active, now);

@@ -177,7 +177,7 @@ impl Peer {
                     return Err(self.error(Cause::Usage(words)));
                 }
             }
-            self.queue.push_back(operation);
+            self.enqueue(operation);
         }
         self.pump(now);
         self.flush();

@@ -61,10 +61,7 @@ impl Peer {
             Request::ListPrompts => {
                 Pages::Prompts(Listing::start(0, &limits), self.ticket::<Prompt>())
             }
-            _ => {
-                self.tools_changed = false;
-                Pages::Tools(self.manifest.begin(&limits))
-            }
+            _ => Pages::Tools(self.manifest.begin(&limits)),
         };
         self.ask_page(operation, active, pages, None);
     }
@@ -201,7 +198,6 @@ impl Peer {
     /// Puts a new manifest in force and reports what is wrong with it (R21, R22).
     fn install(&mut self, list: List<Tool>) {
         let is_first = !self.manifest.is_known();
-        self.tools_changed = false;
         let (installed, quarantines) = self.install_pinned(list);
         self.schemas.clear();
         if let Installed::Replaced(mut changes) = installed
@@ -316,10 +312,7 @@ impl Peer {
     /// A change notification: what it names is not fresh any more (R70).
     pub(super) fn invalidate(&mut self, method: &str, params: Option<&RawValue>) {
         match method {
-            "notifications/tools/list_changed" => {
-                self.tools_changed = true;
-                self.manifest.invalidate();
-            }
+            "notifications/tools/list_changed" => self.manifest.invalidate(),
             "notifications/resources/list_changed" => self.cache.invalidate(CacheKind::Resources),
             "notifications/prompts/list_changed" => self.cache.invalidate(CacheKind::Prompts),
             _ => match params.and_then(|params| crate::types::text_member(params, "uri")) {

@@ -146,8 +146,6 @@ pub struct Peer {
     now: Instant,
     noise: Tail,
     notes: Vec<String>,
-    /// Said to have changed since the manifest was read.
-    tools_changed: bool,
     heard_message: bool,
     last_stderr: Vec<String>,
     calls: u64,
@@ -193,7 +191,6 @@ impl Peer {
             speech: Speech::Legacy,
             target,
             queue: VecDeque::new(),
-            tools_changed: false,
             notes: Vec::new(),
             requests: Requests::default(),
             operations: BTreeMap::new(),

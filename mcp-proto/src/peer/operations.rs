@@ -9,7 +9,7 @@ use super::active::{Active, Clock, Sent, Stage, Token, progress_token};
 use super::requests::Owner;
 use super::sending::Extra;
 use super::{MANIFEST, Peer, Phase, awaited};
-use crate::error::{Cause, Error, Ran};
+use crate::error::{Cause, Error, Ran, StreamText};
 use crate::identity::Params;
 use crate::ids::OperationId;
 use crate::operation::{Options, Outcome, Reply, Request, ToolCall};
@@ -77,9 +77,15 @@ impl Peer {
                 self.start_clock(&mut active, now);
             }
             active.shares_listing = !self.is_settled();
-            self.queue.push_back(operation);
+            self.enqueue(operation);
             self.operations.insert(operation, active);
         }
+    }
+
+    /// Lets an operation wait for its turn, behind all others. One that stood there twice would be sent twice.
+    pub(super) fn enqueue(&mut self, operation: OperationId) {
+        debug_assert!(!self.queue.contains(&operation), "{operation} waits");
+        self.queue.push_back(operation);
     }
 
     /// Starts what waits, in order, as far as there are places.
@@ -182,13 +188,13 @@ impl Peer {
     }
 
     /// Whether the list of tools has to be read before this call, or its next round, can be judged by it: it is
-    /// not known, or a tool may have come or gone with a change that was announced. A server that announces
-    /// one with every list is not asked for ever.
+    /// not known, or a tool may have come or gone with a change that was announced since it was asked for. A
+    /// server that announces one with every list is not asked for ever.
     fn needs_manifest(&self, active: &Active) -> bool {
         let Request::CallTool(call) = &active.request else {
             return false;
         };
-        let is_stale = self.tools_changed && active.refreshes < MANIFEST_REFRESHES_MAX;
+        let is_stale = self.manifest.is_stale() && active.refreshes < MANIFEST_REFRESHES_MAX;
         self.is_guarded(&call.tool) && (is_stale || !self.manifest.is_known())
     }
 
@@ -308,11 +314,9 @@ impl Peer {
                 error.ran = Ran::Maybe;
             }
             if let Some(stream) = &active.stream {
-                error.text = Some(stream.machine.text().into());
+                error.text = Some(Box::new(StreamText(stream.machine.text().into())));
             }
             self.counters.errors = self.counters.errors.saturating_add(1);
-            // The list that would have told what changed did not come.
-            self.tools_changed |= active.request == Request::ListTools;
         }
         if let Some(asked) = active.asked.take() {
             self.refuse_asked(&asked);
@@ -357,6 +361,11 @@ impl Peer {
             None => {
                 self.phase = Phase::Ready;
                 for operation in waiting.into_iter().rev() {
+                    // From now on it waits for its turn, and for no list.
+                    if let Some(active) = self.operations.get_mut(&operation) {
+                        active.stage = Stage::Queued;
+                    }
+                    debug_assert!(!self.queue.contains(&operation), "{operation} waits");
                     self.queue.push_front(operation);
                 }
             }
@@ -372,7 +381,7 @@ impl Peer {
             Some(active) if active.calls(|tool| manifest.contains(tool)) => {
                 active.refreshes = MANIFEST_REFRESHES_MAX;
                 active.stage = Stage::Queued;
-                self.queue.push_back(operation);
+                self.enqueue(operation);
             }
             _ => self.end_with_error(operation, error.clone().ran(Ran::No)),
         }

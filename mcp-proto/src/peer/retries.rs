@@ -1,7 +1,7 @@
 //! What becomes of operations when the link under them is lost, and who decides it (R34, R90).
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::ToString;
 
 use super::active::{Active, Stage};
@@ -44,7 +44,9 @@ impl Peer {
                 again.push_back(operation);
             }
         }
-        again.extend(waiting);
+        // One that listens and waited for its turn stands among them already.
+        let ahead: BTreeSet<OperationId> = again.iter().copied().collect();
+        again.extend(waiting.into_iter().filter(|waits| !ahead.contains(waits)));
         self.queue = again;
     }
 
@@ -195,7 +197,7 @@ impl Peer {
         } else if ruling == Ruling::Retry {
             self.count_retry();
             self.put_back(operation, active);
-            self.queue.push_back(operation);
+            self.enqueue(operation);
         } else if let Some(error) = active.error.take() {
             self.end(operation, active, Outcome::Failed(*error));
         }

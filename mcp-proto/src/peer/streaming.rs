@@ -371,7 +371,7 @@ impl Peer {
                     && matches!(active.stage, Stage::Streaming)
                 {
                     active.stage = Stage::Queued;
-                    self.queue.push_back(operation);
+                    self.enqueue(operation);
                     self.operations.insert(operation, active);
                     continue;
                 }
