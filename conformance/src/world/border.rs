@@ -202,6 +202,7 @@ impl Border {
         if !matches!(fact, Event::TimePassed) {
             self.idle_wakes = 0;
         }
+        self.books.on_fact(fact, now);
         let link = match fact {
             Event::LinkOpened { link }
             | Event::LinkFailed { link, .. }
@@ -268,7 +269,11 @@ impl Border {
             }),
             Action::Deliver(news) => self.on_news(news),
             // Judged where the file is.
-            Action::ReadLedger { .. } | Action::AppendLedger { .. } => Ok(()),
+            Action::ReadLedger { .. } => {
+                self.books.on_ledger_wanted(now);
+                Ok(())
+            }
+            Action::AppendLedger { .. } => Ok(()),
             other => Err((Rule::News, format!("unknown action {other:?}"))),
         }
     }

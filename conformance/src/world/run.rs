@@ -6,7 +6,6 @@ use mcp_proto::{Action, Duration, Event, Exit, Instant, LinkId, News, Outcome, P
 
 use super::breach::Rule;
 use super::journal::Way;
-use super::ledger::Fact;
 use super::process::{Chunk, Control, LANES, Lane, Process};
 use super::{Choice, Splits, World, millis, pick, show_news};
 
@@ -199,9 +198,6 @@ impl World {
     /// A fact about the ledger's file reaches the client.
     fn arrive_ledger(&mut self) {
         if let Some(fact) = self.ledger.arrive() {
-            if let Fact::Ended(contents) = &fact {
-                self.border.books.on_ledger_read(contents);
-            }
             self.tell(None, fact.event(), "");
         }
     }
