@@ -228,9 +228,13 @@ impl Border {
                 record.conversation.on_data(bytes, peer);
                 for tools in record.conversation.take_listed() {
                     self.outputs.on_listed(link.peer.index(), &tools);
+                    self.consent.on_listed(link.peer.index());
                 }
             }
-            Event::LinkWritten { .. } => record.conversation.on_written(),
+            Event::LinkWritten { .. } => {
+                record.conversation.on_written();
+                self.consent.on_credit(link);
+            }
             Event::LinkEnded { .. } if listening => record.conversation.on_end(peer),
             _ => {}
         }
@@ -312,6 +316,7 @@ impl Border {
         if record.conversation.is_blocked() {
             return Err((Rule::WriteCredit, format!("a second write to {link}")));
         }
+        self.consent.on_write(link, bytes.len());
         for written in record.conversation.on_write(bytes, peer)? {
             self.on_written(link, &written)?;
             let methods = self.written.entry(written.stamp).or_default();

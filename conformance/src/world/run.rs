@@ -328,9 +328,9 @@ impl World {
             if self.acted {
                 let judged = self.border.books.check(&self.client);
                 self.judge(judged);
-                let judged = self.border.consent.look(&self.client);
-                self.judge(judged);
             }
+            let judged = self.border.consent.look(&self.client, self.acted);
+            self.judge(judged);
             // Counting takes longer than a read of some bytes does.
             self.settled = self.settled.wrapping_add(1);
             if self.acted || self.settled.is_multiple_of(8) {
