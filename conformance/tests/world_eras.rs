@@ -382,8 +382,8 @@ fn a_version_error_without_versions_degrades() {
 #[test]
 fn the_advice_about_a_late_handshake_names_the_field_that_cuts_it_short() {
     for (timeout, field) in [
-        (Duration::from_secs(2), "timeoutMs (2000 ms)"),
-        (Duration::from_secs(60), "probeTimeoutMs (10000 ms)"),
+        (Duration::from_secs(2), "\"timeoutMs\" (2000 ms)"),
+        (Duration::from_secs(60), "\"probeTimeoutMs\" (10000 ms)"),
     ] {
         let mut peer = allowed("srv");
         peer.timeout = timeout;

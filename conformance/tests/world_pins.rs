@@ -2,7 +2,7 @@
 
 mod world_support;
 
-use conformance::world::{Fault, World, millis};
+use conformance::world::{Fault, Splits, World, millis};
 use mcp_proto::error::Cause;
 use mcp_proto::wire::Json;
 use mcp_proto::{Config, ErrorKind, Identity, Operation, Outcome, PeerConfig, Ran, Reply, Request};
@@ -135,6 +135,31 @@ fn r21_new_and_changed_tools_wait_for_consent() {
     assert_eq!(quarantined(&world), []);
     let sent = close(world).sent_to("srv");
     assert_eq!(sent.matches(r#""method":"tools/call""#).count(), 3);
+}
+
+/// R21: a call under way is not sent again at the server's word once its tool is quarantined.
+#[test]
+fn r21_a_quarantined_tool_is_not_called_again() {
+    let refused = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}"#;
+    for (later, sent) in [(ECHO, 2), (POISONED, 1)] {
+        let steps = [
+            lists(&[ECHO]),
+            r#"{"on":"tools/call"}"#.into(),
+            lists(&[later]),
+            Json::encode(refused).unwrap().to_string(),
+            ANSWERS.into(),
+        ];
+        let mut world = pinned(|_| {}, &steps.join(",")).with_splits(Splits::OneByte);
+        settle(&mut world);
+        let id = world.submit(Operation::call("echo", None)).unwrap();
+        assert_eq!(listed(&mut world).len(), sent - 1);
+        let outcome = world.run_until_ended(id).unwrap().outcome;
+        let quarantined = matches!(&outcome, Outcome::Failed(error)
+            if matches!(error.cause, Cause::Quarantined { .. }) && error.ran == Ran::No);
+        assert_eq!(quarantined, sent == 1, "{outcome:?}");
+        let calls = close(world).sent_to("srv");
+        assert_eq!(calls.matches(r#""method":"tools/call""#).count(), sent);
+    }
 }
 
 /// R21: without `pinTools` a change is reported and takes effect.

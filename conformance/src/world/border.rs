@@ -202,6 +202,7 @@ impl Border {
         if !matches!(fact, Event::TimePassed) {
             self.idle_wakes = 0;
         }
+        self.books.on_fact(fact, now);
         let link = match fact {
             Event::LinkOpened { link }
             | Event::LinkFailed { link, .. }
@@ -227,9 +228,13 @@ impl Border {
                 record.conversation.on_data(bytes, peer);
                 for tools in record.conversation.take_listed() {
                     self.outputs.on_listed(link.peer.index(), &tools);
+                    self.consent.on_listed(link.peer.index());
                 }
             }
-            Event::LinkWritten { .. } => record.conversation.on_written(),
+            Event::LinkWritten { .. } => {
+                record.conversation.on_written();
+                self.consent.on_credit(link);
+            }
             Event::LinkEnded { .. } if listening => record.conversation.on_end(peer),
             _ => {}
         }
@@ -268,7 +273,11 @@ impl Border {
             }),
             Action::Deliver(news) => self.on_news(news),
             // Judged where the file is.
-            Action::ReadLedger { .. } | Action::AppendLedger { .. } => Ok(()),
+            Action::ReadLedger { .. } => {
+                self.books.on_ledger_wanted(now);
+                Ok(())
+            }
+            Action::AppendLedger { .. } => Ok(()),
             other => Err((Rule::News, format!("unknown action {other:?}"))),
         }
     }
@@ -307,6 +316,7 @@ impl Border {
         if record.conversation.is_blocked() {
             return Err((Rule::WriteCredit, format!("a second write to {link}")));
         }
+        self.consent.on_write(link, bytes.len());
         for written in record.conversation.on_write(bytes, peer)? {
             self.on_written(link, &written)?;
             let methods = self.written.entry(written.stamp).or_default();

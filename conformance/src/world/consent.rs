@@ -1,13 +1,16 @@
 //! Tools that wait for the application's consent (R21): what is in force, and what is called.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_proto::peer::QuarantinedTool;
 use mcp_proto::types::Tool;
-use mcp_proto::{Client, Config, PeerConfig};
+use mcp_proto::{Client, Config, LinkId, PeerConfig};
 use serde_json::Value;
 
 use super::breach::{Broken, Rule};
+
+/// What a write carries at most; what goes beyond that follows with the next one.
+const WRITE_BYTES: usize = 64 << 10;
 
 /// What the application trusts, of servers with `pinTools`.
 #[derive(Debug)]
@@ -16,9 +19,25 @@ pub(super) struct Consent {
     peers: Vec<Option<Pinned>>,
     /// When the requests of a stamp were last given a reason to be written.
     caused: BTreeMap<u64, u64>,
+    /// How often it was looked.
     moment: u64,
+    /// The last write of each link.
+    handed: BTreeMap<LinkId, Handed>,
+    /// Links whose outstanding write is done since the last look.
+    credited: BTreeSet<LinkId>,
+    /// How many lists each peer has given since then.
+    lists: BTreeMap<usize, u32>,
     /// Calls that were written since the last look, by peer and tool.
     suspects: Vec<(usize, String)>,
+}
+
+/// The last write of a link.
+#[derive(Debug)]
+struct Handed {
+    moment: u64,
+    /// Before that moment nothing of it waited for its turn to be written.
+    waited: u64,
+    bytes: usize,
 }
 
 /// What is pinned of one server.
@@ -46,6 +65,9 @@ impl Consent {
                 .collect(),
             caused: BTreeMap::new(),
             moment: 0,
+            handed: BTreeMap::new(),
+            credited: BTreeSet::new(),
+            lists: BTreeMap::new(),
             suspects: Vec::new(),
         }
     }
@@ -65,14 +87,47 @@ impl Consent {
         }
     }
 
-    /// A call is written. It is suspect if its tool was quarantined when it was asked for, and is ever since.
-    pub(super) fn on_called(&mut self, stamp: u64, peer: usize, tool: &str) {
+    /// An outstanding write is done: what has waited for that is written now, or never.
+    pub(super) fn on_credit(&mut self, link: LinkId) {
+        self.credited.insert(link);
+    }
+
+    /// A server gives a list of its tools, or a part of it.
+    pub(super) fn on_listed(&mut self, peer: usize) {
+        *self.lists.entry(peer).or_default() += 1;
+    }
+
+    /// So many bytes are written. They were made up just now, unless a write was outstanding until now: then
+    /// since that one, or earlier if that one had no room for them.
+    pub(super) fn on_write(&mut self, link: LinkId, bytes: usize) {
+        let moment = self.moment;
+        let before = self.handed.get(&link);
+        let waited = match before.filter(|_| self.credited.contains(&link)) {
+            Some(before) if before.bytes + bytes > WRITE_BYTES => before.waited,
+            Some(before) => before.moment,
+            None => moment,
+        };
+        let handed = Handed {
+            moment,
+            waited,
+            bytes,
+        };
+        self.handed.insert(link, handed);
+    }
+
+    /// A call is among what is written. It is suspect if its tool was quarantined before it was asked for or
+    /// may have been made up, and is ever since. Of several lists at once one may have set it free.
+    pub(super) fn on_called(&mut self, stamp: u64, link: LinkId, tool: &str) {
+        let peer = link.peer.index();
+        let waited = self.handed.get(&link).map(|handed| handed.waited);
+        // Once more it is made up after this.
+        let caused = self.caused.insert(stamp, self.moment);
         let Some(Some(pinned)) = self.peers.get(peer) else {
             return;
         };
-        if let (Some(since), Some(caused)) = (pinned.since.get(tool), self.caused.get(&stamp))
-            && since <= caused
-        {
+        let several = self.lists.get(&peer).is_some_and(|lists| *lists > 1);
+        let since = pinned.since.get(tool).copied();
+        if since.is_some_and(|since| Some(since) <= waited.max(caused)) && !several {
             self.suspects.push((peer, tool.to_owned()));
         }
     }
@@ -90,8 +145,13 @@ impl Consent {
         Ok(())
     }
 
-    /// Looks at what is in force and what is quarantined, whenever the client has been drained.
-    pub(super) fn look(&mut self, client: &Client) -> Result<(), Broken> {
+    /// Looks at what is in force and what is quarantined, whenever the client has been drained and has done
+    /// something or heard a list.
+    pub(super) fn look(&mut self, client: &Client, acted: bool) -> Result<(), Broken> {
+        self.credited.clear();
+        if std::mem::take(&mut self.lists).is_empty() && !acted {
+            return Ok(());
+        }
         self.moment += 1;
         for (peer, pinned) in client.peers().zip(&mut self.peers) {
             let Some(pinned) = pinned else {

@@ -45,8 +45,7 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 pub(super) enum Fact {
     Piece(Vec<u8>),
-    /// With all that was read.
-    Ended(Vec<u8>),
+    Ended,
     Appended,
     Failed(IoKind),
 }
@@ -105,7 +104,7 @@ impl Ledger {
             (_, Some(contents)) => {
                 let pieces = contents.chunks(7).map(|piece| Fact::Piece(piece.into()));
                 self.facts.extend(pieces);
-                self.facts.push_back(Fact::Ended(contents.clone()));
+                self.facts.push_back(Fact::Ended);
                 if self.fault == Some(LedgerFault::Torn) {
                     let kept = self.facts.len().saturating_sub(3);
                     self.facts.truncate(kept);
@@ -152,7 +151,7 @@ impl Fact {
     pub(super) fn event(&self) -> Event<'_> {
         match self {
             Self::Piece(bytes) => Event::LedgerRead { bytes },
-            Self::Ended(_) => Event::LedgerEnded,
+            Self::Ended => Event::LedgerEnded,
             Self::Appended => Event::LedgerAppended,
             Self::Failed(kind) => Event::LedgerFailed {
                 failure: IoFailure {

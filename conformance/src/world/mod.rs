@@ -163,6 +163,7 @@ impl World {
     /// Opens all peers.
     pub fn connect(&mut self) {
         self.client.connect(self.now);
+        self.told = self.told.max(self.now);
         self.settle();
     }
 
@@ -194,6 +195,8 @@ impl World {
             Err(error) => {
                 self.note(format!("refused: {error}"));
                 let judged = self.border.on_refused(stamp, resumes);
+                self.judge(judged);
+                let judged = self.border.books.on_refused(&operation, error);
                 self.judge(judged);
             }
         }

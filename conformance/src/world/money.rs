@@ -1,17 +1,20 @@
 //! What calls cost, counted by a judge that knows prices and ends and nothing of the client's books (R50).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use mcp_proto::cost::Dimension;
+use mcp_proto::error::Cause;
 use mcp_proto::{
-    Client, Config, Ended, NanoUsd, Operation, OperationId, Outcome, PeerConfig, Ran, Reply,
-    Request,
+    Client, Config, Duration, Ended, Error, Event, Instant, NanoUsd, Operation, OperationId,
+    Outcome, PeerConfig, Ran, Reply, Request,
 };
 
 use super::breach::{Broken, Rule};
 
 /// The task of a configuration without one.
 const TASK: &str = "default";
+/// How long calls wait until it is known what was spent before.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Prices, and what was spent.
 #[derive(Debug)]
@@ -19,23 +22,29 @@ pub(super) struct Books {
     peers: Vec<PeerConfig>,
     task: String,
     budget: Option<u64>,
-    /// What stood in the ledger, once the client has read all of it.
+    /// What the client has read of the ledger.
+    read: Vec<u8>,
+    /// What stood in it, once the client has read all that it gets. Nothing where there is none.
     prior: Option<u64>,
+    /// Until when calls wait for that.
+    until: Option<Instant>,
+    /// The client was told that this time has passed.
+    impatient: bool,
     /// Calls that may have run and have ended, and what they cost.
     calls: u64,
     spent: u64,
     /// What the application says that a call costs; an entry for each one that has not ended.
     open: BTreeMap<OperationId, Call>,
-    /// When it was submitted the budget was used up.
-    exhausted: BTreeSet<OperationId>,
 }
 
 /// A call that has not ended.
 #[derive(Debug)]
 struct Call {
     own_price: Option<u64>,
-    /// What had stood in the ledger counted when it was submitted.
-    knows_prior: bool,
+    /// It may have been let go before it was known what stood in the ledger.
+    excused: bool,
+    /// The budget was used up before it may have been let go.
+    exhausted: bool,
     /// Its price, once it was written.
     written: Option<u64>,
 }
@@ -47,24 +56,57 @@ impl Books {
             peers: config.peers.clone(),
             task: harness.task_id.clone().unwrap_or_else(|| TASK.into()),
             budget: harness.budget.map(NanoUsd::as_nanos),
-            prior: None,
+            read: Vec::new(),
+            prior: harness.ledger.is_none().then_some(0),
+            until: None,
+            impatient: false,
             calls: 0,
             spent: 0,
             open: BTreeMap::new(),
-            exhausted: BTreeSet::new(),
         }
     }
 
-    /// The client is told that it has all of the ledger, and these are its contents.
-    pub(super) fn on_ledger_read(&mut self, contents: &[u8]) {
-        let lines = contents.split(|byte| *byte == b'\n');
+    /// The client asks for the ledger.
+    pub(super) fn on_ledger_wanted(&mut self, now: Instant) {
+        self.until = Some(now + PATIENCE);
+    }
+
+    /// What the client is told, before it is.
+    pub(super) fn on_fact(&mut self, fact: &Event<'_>, now: Instant) {
+        if self.prior.is_some() {
+            return;
+        }
+        match fact {
+            Event::TimePassed => self.impatient |= self.until.is_some_and(|until| until <= now),
+            Event::LedgerRead { bytes } => self.read.extend_from_slice(bytes),
+            // What was read before a failure counts.
+            Event::LedgerEnded | Event::LedgerFailed { .. } => self.on_ledger_known(),
+            _ => {}
+        }
+    }
+
+    /// Whatever still waits is let go with this in mind.
+    fn on_ledger_known(&mut self) {
+        let prior = self.stood();
+        self.prior = Some(prior);
+        let known = self.spent + prior;
+        let is_used_up = self.budget.is_some_and(|budget| known >= budget);
+        for call in self.open.values_mut() {
+            call.excused = self.impatient;
+            call.exhausted |= is_used_up && !self.impatient;
+        }
+    }
+
+    /// What was spent before on this task, as far as it was read.
+    fn stood(&self) -> u64 {
+        let lines = self.read.split(|byte| *byte == b'\n');
         let entries = lines.filter_map(|line| serde_json::from_slice(line).ok());
         let own = entries.filter_map(|entry: serde_json::Value| {
             let usd = &entry["usd"];
             let usd = usd.as_f64().or_else(|| usd.as_str()?.parse().ok())?;
             (entry["task"] == *self.task && usd >= 0.0).then(|| nanos(usd))
         });
-        self.prior = Some(own.sum());
+        own.sum()
     }
 
     pub(super) fn on_accepted(&mut self, id: OperationId, operation: &Operation) {
@@ -78,15 +120,13 @@ impl Books {
         if !is_call {
             return;
         }
+        let known = self.spent + self.prior.unwrap_or(0);
         let call = Call {
-            own_price: operation.options.cost.map(|cost| cost.amount.as_nanos()),
-            knows_prior: self.prior.is_some(),
+            own_price: own_price(operation),
+            excused: false,
+            exhausted: self.budget.is_some_and(|budget| known >= budget),
             written: None,
         };
-        let known = self.spent + self.prior.unwrap_or(0);
-        if self.budget.is_some_and(|budget| known >= budget) {
-            self.exhausted.insert(id);
-        }
         self.open.insert(id, call);
     }
 
@@ -106,7 +146,8 @@ impl Books {
         let (Some(call), Some(peer)) = (self.open.get(&id), self.peers.get(peer)) else {
             return Ok(());
         };
-        let (knows_prior, first) = (call.knows_prior, call.written.is_none());
+        let (excused, exhausted) = (call.excused, call.exhausted);
+        let first = call.written.is_none();
         let price = self.price(call.own_price, peer, tool);
         if let Some(call) = self.open.get_mut(&id) {
             call.written = Some(price.unwrap_or(0));
@@ -114,13 +155,16 @@ impl Books {
         let Some(budget) = self.budget.filter(|_| first && price != Some(0)) else {
             return Ok(());
         };
-        if self.exhausted.contains(&id) {
-            let detail =
-                format!("{id} is sent although {budget} were spent before it was submitted");
+        if self.prior.is_none() && !self.impatient {
+            let detail = format!("{id} is sent before it is known what stood in the ledger");
+            return Err((Rule::Money, detail));
+        }
+        if exhausted {
+            let detail = format!("{id} is sent although {budget} were spent before");
             return Err((Rule::Money, detail));
         }
         let under_way: u64 = self.open.values().filter_map(|call| call.written).sum();
-        let prior = self.prior.filter(|_| knows_prior).unwrap_or(0);
+        let prior = self.prior.filter(|_| !excused).unwrap_or(0);
         let all = self.spent + under_way + prior;
         // Without a price it is only known to have begun within the budget.
         if price.is_some() && all > budget {
@@ -132,10 +176,13 @@ impl Books {
         Ok(())
     }
 
-    pub(super) fn on_ended(&mut self, ended: &Ended) {
+    pub(super) fn on_ended(&mut self, ended: &Ended) -> Result<(), Broken> {
         let Some(call) = self.open.remove(&ended.operation) else {
-            return;
+            return Ok(());
         };
+        if let Outcome::Failed(error) = &ended.outcome {
+            self.judge_refusal(call.own_price, error)?;
+        }
         let may_have_run = match &ended.outcome {
             Outcome::Complete(Reply::Stream(stream)) => stream.attempts > 0,
             Outcome::Complete(reply) => matches!(reply, Reply::Call(_)),
@@ -154,6 +201,42 @@ impl Books {
             self.calls += 1;
             self.spent += price.unwrap_or(0);
         }
+        Ok(())
+    }
+
+    /// An operation was not accepted.
+    pub(super) fn on_refused(&self, operation: &Operation, error: &Error) -> Result<(), Broken> {
+        self.judge_refusal(own_price(operation), error)
+    }
+
+    /// What is refused because of the budget does not fit beside all that may be reserved in it.
+    fn judge_refusal(&self, own_price: Option<u64>, error: &Error) -> Result<(), Broken> {
+        let (Cause::Limit { setting, .. }, Some(budget)) = (&error.cause, self.budget) else {
+            return Ok(());
+        };
+        if *setting != "budgetUsd" {
+            return Ok(());
+        }
+        let others = self.open.values();
+        let others: u64 = others.map(|call| self.most(call.own_price)).sum();
+        let before = self.prior.unwrap_or_else(|| self.stood());
+        let all = self.spent + others + before;
+        // Without a price it is refused when nothing is left.
+        if own_price == Some(0) || all + self.most(own_price).max(1) <= budget {
+            let detail = format!("{all} of {budget} at most are spent, and: {error}");
+            return Err((Rule::Money, detail));
+        }
+        Ok(())
+    }
+
+    /// What a call costs at most, wherever it goes.
+    fn most(&self, own: Option<u64>) -> u64 {
+        let configured = || {
+            let peers = self.peers.iter();
+            let costs = peers.flat_map(|peer| peer.tool_costs.values().chain(&peer.cost));
+            costs.map(|cost| cost.as_nanos()).max()
+        };
+        own.or_else(configured).unwrap_or(0)
     }
 
     /// How many calls may have run and have ended, and what they cost.
@@ -180,6 +263,11 @@ impl Books {
         }
         Ok(())
     }
+}
+
+/// What the application says that it costs.
+fn own_price(operation: &Operation) -> Option<u64> {
+    operation.options.cost.map(|cost| cost.amount.as_nanos())
 }
 
 /// A billion times as much. Prices here are short decimals.

@@ -6,7 +6,6 @@ use mcp_proto::{Action, Duration, Event, Exit, Instant, LinkId, News, Outcome, P
 
 use super::breach::Rule;
 use super::journal::Way;
-use super::ledger::Fact;
 use super::process::{Chunk, Control, LANES, Lane, Process};
 use super::{Choice, Splits, World, millis, pick, show_news};
 
@@ -199,9 +198,6 @@ impl World {
     /// A fact about the ledger's file reaches the client.
     fn arrive_ledger(&mut self) {
         if let Some(fact) = self.ledger.arrive() {
-            if let Fact::Ended(contents) = &fact {
-                self.border.books.on_ledger_read(contents);
-            }
             self.tell(None, fact.event(), "");
         }
     }
@@ -332,9 +328,9 @@ impl World {
             if self.acted {
                 let judged = self.border.books.check(&self.client);
                 self.judge(judged);
-                let judged = self.border.consent.look(&self.client);
-                self.judge(judged);
             }
+            let judged = self.border.consent.look(&self.client, self.acted);
+            self.judge(judged);
             // Counting takes longer than a read of some bytes does.
             self.settled = self.settled.wrapping_add(1);
             if self.acted || self.settled.is_multiple_of(8) {

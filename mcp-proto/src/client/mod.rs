@@ -154,11 +154,7 @@ impl Client {
     /// they must be ([`Cause::Usage`]), there is no or more than one such tool, a bound is exceeded, or the peer cannot take operations.
     pub fn submit(&mut self, operation: Operation, now: Instant) -> Result<OperationId, Error> {
         let now = self.clamp(now);
-        if self.phase != Phase::Open {
-            return Err(Error::general(Cause::Unavailable {
-                reason: "the client is closed".into(),
-            }));
-        }
+        self.check_open()?;
         crate::operation::check(&operation.request, &operation.options).map_err(Error::general)?;
         let id = self.next_operation();
         let call_index =
@@ -376,6 +372,14 @@ impl Client {
     #[must_use]
     pub fn peer_name(&self, peer: PeerId) -> Option<&str> {
         self.peers.get(peer.index()).map(Peer::name)
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.phase == Phase::Open {
+            return Ok(());
+        }
+        let reason = "the client is closed".into();
+        Err(Error::general(Cause::Unavailable { reason }))
     }
 
     fn clamp(&mut self, now: Instant) -> Instant {

@@ -106,22 +106,24 @@ pub(super) fn with_failed_peers(peers: &[Peer], mut error: Error) -> Error {
         if suggestion.is_some() || known().any(|peer| peer == prefix) {
             return error;
         }
-        // Names of tools may have slashes, too: one that failed may have it.
-        if !peers.iter().any(|peer| peer.failure().is_some()) {
-            let advice = match nearest(prefix, known()) {
-                Some(near) => {
-                    format!(
-                        "no server is named {prefix:?}; write \"{near}/{own}\" if that was meant"
-                    )
-                }
-                None => {
-                    let known: Vec<&str> = known().collect();
-                    let known = known.join(", ");
-                    format!("no server is named {prefix:?}; configured: {known}")
-                }
-            };
-            return error.advise(&advice);
+        let mut advice = match nearest(prefix, known()) {
+            Some(near) => {
+                format!("no server is named {prefix:?}; write \"{near}/{own}\" if that was meant")
+            }
+            None => {
+                let known: Vec<&str> = known().collect();
+                let known = known.join(", ");
+                format!("no server is named {prefix:?}; configured: {known}")
+            }
+        };
+        // Names may have slashes themselves.
+        let down = peers.iter().filter(|peer| peer.failure().is_some());
+        let down: Vec<&str> = down.map(Peer::name).collect();
+        if !down.is_empty() {
+            let down = down.join(", ");
+            advice.push_str(&format!("; it may also be of a server that failed: {down}"));
         }
+        return error.advise(&advice);
     }
     **failed = failed_peers(peers);
     if failed.is_all() {

@@ -27,12 +27,13 @@ impl Client {
     ///
     /// # Errors
     /// [`Usage`](crate::ErrorKind::Usage): there is no such server, or a tool of some name is not
-    /// quarantined; none was accepted then.
+    /// quarantined; none was accepted then. [`Unavailable`](crate::ErrorKind::Unavailable): the client is closed.
     pub fn accept_tools(
         &mut self,
         peer: &str,
         names: Option<&[&str]>,
     ) -> Result<Vec<QuarantinedTool>, Error> {
+        self.check_open()?;
         let peer = self.peer_id(peer)?;
         let accepted = match self.peer_mut(peer) {
             Some(peer) => peer.accept_tools(names),

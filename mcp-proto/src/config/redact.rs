@@ -78,7 +78,14 @@ fn spellings(secret: &str) -> Vec<String> {
     let debug: String = secret.escape_debug().collect();
     let literal = debug.replace("\\'", "'");
     let shown = printable(secret.as_bytes(), usize::MAX);
-    for other in [json.replace("\\\"", "\""), json.into(), ascii, debug, literal, shown] {
+    for other in [
+        json.replace("\\\"", "\""),
+        json.into(),
+        ascii,
+        debug,
+        literal,
+        shown,
+    ] {
         if !other.is_empty() && !spellings.contains(&other) {
             spellings.push(other);
         }

@@ -77,7 +77,9 @@ impl From<BudgetExceeded> for Error {
     fn from(exceeded: BudgetExceeded) -> Self {
         let BudgetExceeded { spent, limit, .. } = exceeded;
         let cause = Cause::Limit {
-            what: format!("the call ({exceeded}; counted in billionths of a dollar)"),
+            what: format!(
+                "a call beyond the budget ({exceeded}; counted in billionths of a dollar)"
+            ),
             setting: "budgetUsd",
             max: limit.as_nanos(),
         };

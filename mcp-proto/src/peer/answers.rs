@@ -55,9 +55,13 @@ impl Peer {
         {
             active.version_retried = true;
             if self.adopt_version(&rpc) {
+                // It may have been quarantined, or be gone, meanwhile.
+                if let Some(cause) = self.missing_tool(&active) {
+                    let error = self.error(cause);
+                    return self.end(operation, active, Outcome::Failed(error));
+                }
                 self.count_retry();
-                self.resend(operation, active);
-                return;
+                return self.resend(operation, active);
             }
         }
         // The server checks headers against a tool's schema, which is not the one that we know. Nothing ran.

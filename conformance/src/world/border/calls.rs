@@ -53,7 +53,7 @@ impl Border {
             }
             self.books.on_called(operation, link.peer.index(), tool)?;
         }
-        self.consent.on_called(*stamp, link.peer.index(), tool);
+        self.consent.on_called(*stamp, link, tool);
         self.check_key(link, written)?;
         let earlier = self.calls.insert(*stamp, (link, written.id));
         self.check_repeated(*stamp, earlier)

@@ -23,7 +23,7 @@ impl Border {
         }
         asked::judge_end(record, ended)?;
         let (stamp, is_call) = (record.stamp, record.is_call && !record.resumes);
-        self.books.on_ended(ended);
+        self.books.on_ended(ended)?;
         self.outputs.on_ended(ended)?;
         self.on_abandoned(stamp, ended);
         let mut others = self.operations.values();

@@ -163,7 +163,7 @@ fn r50_budgets_warn_and_then_stop() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(!error.may_have_executed());
     insta::assert_snapshot!(format!("{error}\n{}", error.remedy()), @r#"
-    the call (task "t" has spent 0.8 of 1 USD; counted in billionths of a dollar) exceeds the limit of 1000000000
+    a call beyond the budget (task "t" has spent 0.8 of 1 USD; counted in billionths of a dollar) exceeds the limit of 1000000000
     Raise "budgetUsd" above 0.8, or start a new ledger.
     "#);
 }
