@@ -6,10 +6,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use mcp_proto::asking::{self, RetryQuestion};
 use mcp_proto::continuation::Continuation;
 use mcp_proto::error::Cause;
 use mcp_proto::operation::{self, arguments as encoded};
-use mcp_proto::streaming::{self, RetryQuestion, SourceRequest, StreamFrom};
+use mcp_proto::streaming::{SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,
@@ -242,7 +243,7 @@ impl Client {
     /// [`outcome`](Ended::outcome).
     pub fn run(&self, operation: Operation) -> Result<Ended, Error> {
         let handlers = self.handlers.present();
-        if handlers == streaming::Handlers::default() {
+        if handlers == asking::Handlers::default() {
             return self.owner.0.run(operation.attended(handlers));
         }
         Ok(self.attend(operation, None)?.ended())

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use mcp_proto::asking::{InputQuestion, RetryQuestion, Said};
 use mcp_proto::error::Cause;
-use mcp_proto::streaming::{InputQuestion, OperationEvent, RetryQuestion, Said};
+use mcp_proto::streaming::OperationEvent;
 use mcp_proto::types::InputResponses;
 use mcp_proto::{
     Answer, Ended, Error, Notification, OperationId, Outcome, ProgressUpdate, Question,

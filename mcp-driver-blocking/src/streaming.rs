@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use mcp_proto::asking::{self, RetryQuestion, Said};
 use mcp_proto::continuation::{StreamResult, StreamUpdate};
-use mcp_proto::streaming::{self, OperationEvent, RetryQuestion, Said, SourceRequest, SourceWish};
+use mcp_proto::streaming::{OperationEvent, SourceRequest, SourceWish};
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, CallOutcome, Ended, Error, OperationId, StreamChunk};
 
@@ -25,9 +26,9 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn present(&self) -> streaming::Handlers {
+    pub(crate) fn present(&self) -> asking::Handlers {
         let (input, retry) = (self.input.is_some(), self.retry.is_some());
-        streaming::Handlers { input, retry }
+        asking::Handlers { input, retry }
     }
 
     /// Asks who is to be asked; nobody is asked for whom there is no handler.

@@ -6,9 +6,10 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
+use mcp_proto::asking::RetryQuestion;
 use mcp_proto::continuation::Continuation;
 use mcp_proto::operation::{self, arguments as encoded};
-use mcp_proto::streaming::{RetryQuestion, SourceRequest, StreamFrom};
+use mcp_proto::streaming::{SourceRequest, StreamFrom};
 use mcp_proto::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, InputResponses, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,

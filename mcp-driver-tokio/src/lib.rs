@@ -60,8 +60,9 @@ pub use mcp_proto::{
 };
 pub use mcp_proto::{
     Question, StreamChunk,
+    asking::{InputQuestion, RetryQuestion},
     continuation::{StreamResult, StreamTextPolicy, StreamUpdate},
-    streaming::{InputQuestion, RetryQuestion, SourceRequest, StreamFrom, Streaming},
+    streaming::{SourceRequest, StreamFrom, Streaming},
 };
 pub use operation::{Listener, Pending};
 pub use streaming::ToolStream;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_proto::streaming::{InputQuestion, RetryQuestion};
+use mcp_proto::asking::{InputQuestion, RetryQuestion};
 use mcp_proto::types::InputResponses;
 use mcp_proto::{Answer, Ended, Error, Notification, OperationId, ProgressUpdate, Question};
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use mcp_proto::asking::{self, RetryQuestion, Said};
 use mcp_proto::continuation::{Source, StreamResult, StreamUpdate};
-use mcp_proto::streaming::{self, OperationEvent, RetryQuestion, Said, SourceRequest, SourceWish};
+use mcp_proto::streaming::{OperationEvent, SourceRequest, SourceWish};
 use mcp_proto::types::{InputRequired, InputResponses};
 use mcp_proto::{Answer, CallOutcome, Ended, Error, OperationId, StreamChunk};
 use tokio::task::JoinHandle;
@@ -30,9 +31,9 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn present(&self) -> streaming::Handlers {
+    pub(crate) fn present(&self) -> asking::Handlers {
         let (input, retry) = (self.input.is_some(), self.retry.is_some());
-        streaming::Handlers { input, retry }
+        asking::Handlers { input, retry }
     }
 
     /// Asks who is to be asked; nobody is asked for whom there is no handler.

@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
+use crate::asking::{InputQuestion, RetryQuestion};
 use crate::client::Client;
 use crate::continuation::StreamUpdate;
 use crate::error::Error;
 use crate::ids::OperationId;
 use crate::operation::{Ended, News, Operation, ProgressUpdate, Request};
-use crate::streaming::{InputQuestion, OperationEvent, RetryQuestion, SourceWish, Undelivered};
+use crate::streaming::{OperationEvent, SourceWish, Undelivered};
 use crate::time::Instant;
 
 /// Progress reports kept for an application that does not fetch them; then the oldest ones go (R42).

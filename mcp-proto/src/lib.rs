@@ -20,6 +20,7 @@ extern crate std;
 
 pub mod action;
 pub mod answer;
+pub mod asking;
 pub mod cache;
 pub mod catalog;
 pub mod client;

@@ -8,11 +8,12 @@ use alloc::string::{String, ToString};
 
 use serde::Serialize;
 
+use crate::asking::Handlers;
 use crate::continuation::Continuation;
 use crate::cost::CostReading;
 use crate::error::{Cause, Error};
 use crate::safety::IdempotencyKey;
-use crate::streaming::{Handlers, Streaming};
+use crate::streaming::Streaming;
 use crate::time::Duration;
 use crate::types::{InputRequired, InputResponses};
 use crate::wire::Json;

@@ -1,5 +1,4 @@
-//! Streamed tool calls as applications and drivers see them (R32, R33), and the question whether a request
-//! may be sent again (R34).
+//! Streamed tool calls as applications and drivers see them (R32, R33).
 //!
 //! The machine behind it is [`StreamContinuation`](crate::StreamContinuation).
 
@@ -7,11 +6,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::mem;
 
+use crate::asking::{InputQuestion, RetryQuestion};
 use crate::continuation::{Source, StreamTextPolicy, StreamUpdate};
-use crate::error::Error;
-use crate::ids::{OperationId, Question};
-use crate::safety::{Failure, IdempotencyKey};
-use crate::types::{InputRequired, InputResponses};
 
 /// That a tool call is streamed, and how: [`Options::stream`](crate::Options::stream).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,37 +54,6 @@ pub struct SourceRequest {
     pub key: String,
 }
 
-/// A server needs input about an operation with [`Options::interactive`](crate::Options::interactive) (R30). Answer
-/// with [`Client::answer`](crate::Client::answer) or [`Client::reply`](crate::Client::reply); the deadlines of
-/// the operation stand still.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct InputQuestion {
-    /// Which question; an answer to an earlier one is refused.
-    pub question: Question,
-    /// What the server asks.
-    pub input: InputRequired,
-}
-
-/// A request failed, may have been executed, and only the application can know whether it may be sent again
-/// (R34). Answer with [`Client::decide`](crate::Client::decide); the deadlines of the operation run on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RetryQuestion {
-    /// Which operation.
-    pub operation: OperationId,
-    /// Which question; an answer to an earlier one changes nothing.
-    pub question: Question,
-    /// How the request failed.
-    pub failure: Failure,
-    /// The same in full.
-    pub error: Error,
-    /// The idempotency key of the call, if it has one.
-    pub key: Option<IdempotencyKey>,
-    /// The text of a stream so far.
-    pub partial_text: Option<String>,
-}
-
 /// The next thing that an application has to know of an operation: [`Inbox::take_event`](crate::Inbox::take_event).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -105,25 +70,6 @@ pub enum OperationEvent {
     RetryQuestion(Box<RetryQuestion>),
     /// The operation has ended, and everything of it was taken but its end.
     Over,
-}
-
-/// What the application's handlers say to [`InputNeeded`](OperationEvent::InputNeeded) and
-/// [`RetryQuestion`](OperationEvent::RetryQuestion): [`Inbox::reply`](crate::Inbox::reply).
-#[derive(Clone, Debug, PartialEq)]
-pub enum Said {
-    /// The answers; `None` is no answer.
-    Input(Question, Option<InputResponses>),
-    /// Whether that request may be sent again.
-    Retry(Question, bool),
-}
-
-/// Which questions an application has handlers for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handlers {
-    /// What servers ask for (R30).
-    pub input: bool,
-    /// Whether a request may be sent again (R34).
-    pub retry: bool,
 }
 
 /// Updates of one stream that the application has not taken, as few as say the same: at most one

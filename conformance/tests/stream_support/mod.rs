@@ -2,9 +2,9 @@
 #![allow(dead_code, unreachable_pub)] // each test binary uses its own part
 
 use conformance::world::World;
+use mcp_proto::asking::RetryQuestion;
 use mcp_proto::continuation::{DropReason, StreamResult};
 use mcp_proto::error::Cause;
-use mcp_proto::streaming::RetryQuestion;
 use mcp_proto::wire::Json;
 use mcp_proto::{
     Config, Error, Identity, News, Operation, OperationId, Options, Outcome, PeerConfig, Reply,

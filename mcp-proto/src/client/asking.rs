@@ -1,10 +1,10 @@
 //! What the application says when it is asked: for input (R30), and whether a request may be sent again (R34).
 
 use super::{Client, Entry};
+use crate::asking::Said;
 use crate::error::{Cause, Error};
 use crate::ids::{OperationId, Question};
 use crate::peer::Peer;
-use crate::streaming::Said;
 use crate::time::Instant;
 use crate::types::InputResponses;
 

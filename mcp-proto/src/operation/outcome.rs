@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::asking::RetryQuestion;
 use crate::continuation::{Continuation, Source, StreamResult, StreamUpdate};
 use crate::error::Error;
 use crate::ids::{OperationId, PeerId, Question};
-use crate::streaming::{RetryQuestion, SourceRequest};
+use crate::streaming::SourceRequest;
 use crate::types::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, LogLevel, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,

@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 
 use super::active::{Active, Stage};
 use super::{MANIFEST, Peer};
+use crate::asking::RetryQuestion;
 use crate::error::{Cause, Error, Ran};
 use crate::ids::{OperationId, Question};
 use crate::operation::{News, Outcome, Request};
 use crate::safety::{
     Decision, Facts, Failure, IdempotencyKey, OperatorPolicy, RequestKind, RetryGate, Ruling,
 };
-use crate::streaming::RetryQuestion;
 use crate::time::Instant;
 
 impl Peer {
