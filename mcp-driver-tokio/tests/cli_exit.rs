@@ -194,6 +194,43 @@ fn a_signal_closes_everything() {
     }
 }
 
+/// Whenever the signal comes, also while the client is starting: the closing is waited for, however stubborn the
+/// server is, and programs are told in one document.
+#[test]
+fn an_early_signal_leaves_nothing_behind() {
+    let stubborn = scripted(&json!({"steps": [
+        {"ignore_sigterm": true}, {"ignore_stdin_eof": true}, {"hang": true}]}));
+    let run = &|driver: &str, millis: u64| {
+        let place = Place::new(
+            &format!("early-{millis}-{driver}"),
+            &[("s", stubborn.clone())],
+        );
+        let args = ["--driver", driver, "call", "t", "--json"];
+        let child = place.command(&args).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        let pid = child.id().to_string();
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-INT", &pid]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        place.assert_nothing_left();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let Some(status) = output.status.code() else {
+            // The system ended it before it could say a word.
+            return assert_eq!(stdout, "", "{millis} {driver}");
+        };
+        assert_eq!(status, 130, "{millis} {driver}");
+        let document: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(document["outcome"], "cancelled", "{millis} {driver}");
+    };
+    std::thread::scope(|scope| {
+        for driver in DRIVERS {
+            for millis in 0..12 {
+                scope.spawn(move || run(driver, millis));
+            }
+        }
+    });
+}
+
 /// A reader that goes away is no failure, and no reason for a message.
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {

@@ -64,12 +64,15 @@ pub(crate) struct Progress {
     pub(crate) message: Option<String>,
 }
 
-/// Starts a client. On a signal it is closed.
+/// Starts a client. On a signal it is closed, and after one it is not started.
 pub(crate) fn open(
     config: Config,
     driver: Driver,
     interrupt: &Interrupt,
 ) -> Result<Arc<dyn Session>, Failure> {
+    if interrupt.is_hit() {
+        return Err(Failure::from(Error::general(Cause::Cancelled)).interrupted());
+    }
     let session: Arc<dyn Session> = match driver {
         Driver::Tokio => Arc::new(tokio::Tokio::start(config, identity()?)?),
         Driver::Blocking => Arc::new(blocking::Blocking::start(config, identity()?)?),
