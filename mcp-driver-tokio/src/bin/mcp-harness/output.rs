@@ -1,6 +1,7 @@
 //! What people and programs see.
 
 pub(crate) mod json;
+mod pretty;
 mod progress;
 mod table;
 mod text;
