@@ -285,15 +285,30 @@ fn duration(text: &str) -> Result<Duration, String> {
     .ok_or_else(|| "too long".to_owned())
 }
 
+/// A key may hold `=` itself, so it ends before the first one that an answer follows.
 fn input(text: &str) -> Result<(String, Json), String> {
-    let (key, json) = text.split_once('=').ok_or(
+    let mut parts = text.match_indices('=').map(|(at, _)| {
+        let (key, json) = text.split_at(at);
+        (key, json.strip_prefix('=').unwrap_or(json))
+    });
+    let (key, json) = parts.next().ok_or(
         "expected KEY=JSON, such as name='{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}'",
     )?;
+    match answer(json) {
+        Ok(answer) => Ok((key.to_owned(), answer)),
+        // What is said is about the first one, which is what is mostly meant.
+        Err(wrong) => parts
+            .find_map(|(key, json)| Some((key.to_owned(), answer(json).ok()?)))
+            .ok_or(wrong),
+    }
+}
+
+fn answer(json: &str) -> Result<Json, String> {
     let json = Json::parse(json).map_err(|error| error.to_string())?;
     if !json.as_str().starts_with('{') {
         return Err("the answer must be a JSON object".to_owned());
     }
-    Ok((key.to_owned(), json))
+    Ok(json)
 }
 
 #[cfg(test)]
@@ -321,6 +336,30 @@ mod tests {
             "18446744073709551615m",
         ] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_ends_where_an_answer_begins() {
+        for (text, key, json) in [
+            ("a={}", "a", "{}"),
+            (r#"a=b={"x":"="}"#, "a=b", r#"{"x":"="}"#),
+            ("a=={}", "a=", "{}"),
+            ("a=1={}", "a=1", "{}"),
+            (r#"a={"x":"={}"}"#, "a", r#"{"x":"={}"}"#),
+            ("={}", "", "{}"),
+        ] {
+            let (found, answer) = input(text).unwrap();
+            assert_eq!((found.as_str(), answer.as_str()), (key, json), "{text}");
+        }
+        for (text, words) in [
+            ("a", "expected KEY=JSON"),
+            ("a=[]", "must be a JSON object"),
+            ("a=1=[]", "not valid JSON"),
+            ("a={}=b", "not valid JSON"),
+        ] {
+            let wrong = input(text).unwrap_err();
+            assert!(wrong.contains(words), "{text}: {wrong}");
         }
     }
 }
