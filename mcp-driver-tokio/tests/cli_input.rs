@@ -255,3 +255,33 @@ fn reading_takes_no_answers() {
     assert!(!done.stderr.contains("Repeat"), "{done}");
     assert!(done.stderr.contains("Only `call` takes answers"), "{done}");
 }
+
+/// However much a server asks, a person gets a page to read; a program gets it all.
+#[test]
+fn of_many_questions_the_first_are_shown() {
+    let many = |count: usize| {
+        let asked = (0..count).map(|n| (format!("k{n:05}"), json!({"method": "roots/list"})));
+        let asked: serde_json::Map<String, Value> = asked.collect();
+        let result =
+            json!({"resultType": "input_required", "requestState": "s", "inputRequests": asked});
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#);
+        scripted(&json!({"steps": [{"on_each": "tools/call", "emit": answer}]}))
+    };
+    let servers = [("few", many(20)), ("many", many(1_000))];
+    let place = Place::new("many_questions", &servers);
+    let lines = |done: &cli_support::Done| {
+        let lines = done.stderr.lines();
+        lines.filter(|line| line.starts_with("input: ")).count()
+    };
+    let few = place.run_both(&["call", "few/echo"]);
+    assert_eq!((few.status, lines(&few)), (4, 20), "{few}");
+    assert!(!few.stderr.contains(" more"), "{few}");
+    let many = place.run_both(&["call", "many/echo", "--input", "zzz={}"]);
+    assert_eq!((many.status, lines(&many)), (4, 21), "{many}");
+    let more = "input: many: and 980 more; --json shows them all\n";
+    assert!(many.stderr.contains(more), "{many}");
+    assert!(many.stderr.contains("k00019 and 980 more\n"), "{many}");
+    assert!(!many.stderr.contains("k00020"), "{many}");
+    let json = place.run_both(&["call", "many/echo", "--json"]).json();
+    assert_eq!(json["inputRequests"].as_object().unwrap().len(), 1_000);
+}
