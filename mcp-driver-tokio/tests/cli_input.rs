@@ -184,18 +184,10 @@ fn the_advice_can_be_followed() {
     let command = "`mcp-harness call --resume 'it'\\''s.json' --input 'name=";
     assert!(stable(&kept.stderr).contains(command), "{kept}");
     let resume = ["call", "--resume", "it's.json"];
-    for (input, words) in [
-        (None, "the server asks for name; give --input 'name="),
-        (
-            Some("name={}"),
-            "action must be accept, decline or cancel; give --input 'name=",
-        ),
-    ] {
-        let input = input.map(|input| ["--input", input]);
-        let done = place.run_both(&[&resume[..], input.as_ref().map_or(&[], |i| &i[..])].concat());
-        assert_eq!(done.status, 2, "{done}");
-        assert!(done.stderr.contains(words), "{done}");
-    }
+    let done = place.run_both(&[&resume[..], &["--input", "name={}"]].concat());
+    assert_eq!(done.status, 2, "{done}");
+    let words = "action must be accept, decline or cancel; give --input 'name=";
+    assert!(done.stderr.contains(words), "{done}");
     let done = place.run_both(&[&resume[..], &["--input", &input]].concat());
     assert_eq!(
         (done.status, done.stdout.as_str()),
@@ -284,4 +276,35 @@ fn of_many_questions_the_first_are_shown() {
     assert!(!many.stderr.contains("k00020"), "{many}");
     let json = place.run_both(&["call", "many/echo", "--json"]).json();
     assert_eq!(json["inputRequests"].as_object().unwrap().len(), 1_000);
+}
+
+/// A kept question is asked again as it was the first time, as long as it is not answered; no server is started.
+#[test]
+fn a_kept_question_is_asked_again() {
+    let place = place("asked_again");
+    let save = |file| ["call", "ask", "--save-continuation", file];
+    let first = place.run_both(&save("it's.json"));
+    let first_json = place.run_both(&[&save("b.json")[..], &["--json"]].concat());
+    let transcript = place.path().join("git.transcript");
+    fs::remove_file(&transcript).unwrap();
+
+    let again = place.run_both(&["call", "--resume", "it's.json"]);
+    assert_eq!(again.status, 4, "{again}");
+    assert_eq!(stable(&again.to_string()), stable(&first.to_string()));
+    let json = place.run_both(&["call", "--resume", "b.json", "--json"]);
+    assert_eq!(json.status, 4, "{json}");
+    let mut expected = first_json.json();
+    // What the server said beside the question is not kept.
+    expected.as_object_mut().unwrap().remove("meta");
+    assert_eq!(json.json(), expected);
+
+    let other = ["--input", "nome={}", "--save-continuation", "c.json"];
+    let other = place.run_both(&[&["call", "--resume", "b.json"][..], &other].concat());
+    assert_eq!(other.status, 4, "{other}");
+    let unused = "warning: --input nome was not used: the server asked for \"name\"";
+    assert!(other.stderr.starts_with(unused), "{other}");
+    assert!(other.stderr.contains("call --resume c.json"), "{other}");
+    let text = |name: &str| fs::read_to_string(place.path().join(name)).unwrap();
+    assert_eq!(text("c.json"), text("b.json"));
+    assert!(!transcript.exists(), "nothing was sent");
 }

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use mcp_proto::{Config, Request};
 
 use args::{Cli, Command, Global};
+use call::Next;
 use exit::{Exit, Failure};
 use interrupt::Interrupt;
 use session::Session;
@@ -64,10 +65,12 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         Command::Prompts => list(global, Request::ListPrompts),
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
-            let call = call::prepare(&options, arguments)?;
-            connected(global, |session, _| {
-                call::tool(session, global, &options, call)
-            })
+            match call::prepare(&options, arguments)? {
+                (Next::Make(operation), call) => connected(global, |session, _| {
+                    call::tool(session, global, &options, *operation, call)
+                }),
+                (Next::Ask(asked), call) => call::ask_again(global, &options, &asked, call),
+            }
         }
         Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),
         Command::Prompt { name, arguments } => {

@@ -130,7 +130,7 @@ pub(crate) fn ask(peer: Option<&str>, input: &InputRequired, is_call: bool, kept
 }
 
 /// An answer to each question, as it would be typed, with a space before each; of many the first ones.
-pub(crate) fn samples(input: &InputRequired) -> String {
+fn samples(input: &InputRequired) -> String {
     let sample = |request: &InputRequest| {
         format!(
             " --input {}",
