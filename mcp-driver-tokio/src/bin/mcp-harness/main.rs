@@ -82,9 +82,9 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         Command::Doctor => {
             let config = setup::config(global)?;
             setup::warn_of_nothing(global, &config);
-            let programs = doctor::programs(&config);
+            let started = doctor::started(&config);
             with_config(global, config, |session, names| {
-                doctor::run(session, global, names, &programs)
+                doctor::run(session, global, names, &started)
             })
         }
         Command::Batch => {
