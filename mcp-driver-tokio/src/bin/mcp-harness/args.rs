@@ -159,7 +159,7 @@ const BATCH: &str = r#"Operations:
 
 On 1 to 5:
   "peer":"NAME"        names and URIs are then that server's own
-  "timeoutMs":N        the longest duration
+  "timeoutMs":N        the longest duration, more than 0
   "cancelAfterMs":N    cancel it then
   "background":true    go on with the next line; otherwise it waits for the outcome of this one
 

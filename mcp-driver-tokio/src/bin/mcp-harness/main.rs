@@ -34,7 +34,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(failure) => return end(&failure, args::asks_for_json()),
     };
-    program::remember(global.config.as_deref());
+    let is_batch = matches!(command, Command::Batch);
+    program::remember(global.config.as_deref(), is_batch);
     let done = match command {
         // Nothing goes before it: it may be a child of its own that has to do one thing only.
         Command::FakeServer(options) => fake::run(options),
