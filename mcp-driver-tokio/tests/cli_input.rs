@@ -308,3 +308,46 @@ fn a_kept_question_is_asked_again() {
     assert_eq!(text("c.json"), text("b.json"));
     assert!(!transcript.exists(), "nothing was sent");
 }
+
+/// All that follows a question has the time of the call, not each round anew.
+#[test]
+fn rounds_share_the_time() {
+    let asks = r#"{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"roots/list"}}}}"#;
+    let round = |answer: &str| {
+        vec![
+            json!({"on": "tools/call"}),
+            json!({"sleep_ms": 100}),
+            json!(answer),
+        ]
+    };
+    let steps = [vec![round(asks); 6], vec![round("«OK_RESULT»")]]
+        .concat()
+        .concat();
+    let place = Place::new(
+        "time_of_rounds",
+        &[("s", scripted(&json!({"steps": steps})))],
+    );
+    let call = |timeout| {
+        let args = [
+            "call",
+            "echo",
+            "--input",
+            r#"k={"roots":[]}"#,
+            "--timeout",
+            timeout,
+            "--json",
+        ];
+        // Limits differ by what was left.
+        cli_support::DRIVERS.map(|driver| place.run(&[&["--driver", driver][..], &args].concat()))
+    };
+    for done in call("60s") {
+        assert_eq!(done.status, 0, "{done}");
+    }
+    for done in call("300ms") {
+        assert_eq!(done.status, 1, "{done}");
+        let error = &done.json()["error"];
+        assert_eq!(error["kind"], "timeout", "{done}");
+        let remedy = error["remedy"].as_str().unwrap();
+        assert!(remedy.contains("--timeout"), "{done}");
+    }
+}

@@ -115,7 +115,8 @@ pub(crate) struct Call {
     /// Its arguments: a JSON object, `@FILE`, or `-` for standard input
     #[arg(value_name = "JSON")]
     pub(crate) arguments: Option<String>,
-    /// Longest duration, the start of servers aside: milliseconds, or with a unit (500ms, 30s, 2m)
+    /// Longest duration, the start of servers aside: milliseconds, or with a unit (500ms, 30s, 2m). What follows the
+    /// first question has so long again, all in all
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// A key by which the server may recognise a repeated call

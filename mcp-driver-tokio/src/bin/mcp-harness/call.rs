@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mcp_proto::continuation::Continuation;
 use mcp_proto::types::OutputCheck;
@@ -211,15 +212,18 @@ fn rounds(
 ) -> Ended {
     let bar = options.progress.then(Bar::new);
     operation.options.progress = options.progress;
+    let mut timeout = options.timeout;
+    // The first round may have to wait for its server to start, which does not count; from there on the time runs.
+    let mut deadline = None;
     loop {
-        operation.options.total_timeout = options.timeout;
+        operation.options.total_timeout = timeout;
         operation.options.validate_output = options.validate;
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
         // A call has one part, so that its timeout is the limit.
         let none = Deadlines::default();
-        session::advise(&mut ended, options.timeout, &none, "--timeout");
+        session::advise(&mut ended, timeout, &none, "--timeout");
         answers.advise(&mut ended);
         if options.resume.is_some() {
             advise_resumed(&mut ended);
@@ -231,6 +235,10 @@ fn rounds(
             return ended;
         };
         operation = Operation::resume(pending.continuation.clone(), given);
+        let now = Instant::now();
+        let deadline =
+            *deadline.get_or_insert_with(|| options.timeout.and_then(|all| now.checked_add(all)));
+        timeout = deadline.map(|deadline| deadline.saturating_duration_since(now).max(SHORTEST));
     }
 }
 
@@ -295,6 +303,9 @@ fn next(
     };
     Ok((next, tool))
 }
+
+/// What a round has left that has nothing left: it fails, as a deadline does.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 const WRITABLE: &str = "Give --save-continuation a file that can be written.";
 
