@@ -43,12 +43,20 @@ fn where_a_call_is_kept_is_known_before_it_is_made() {
     let place = place("kept_nowhere");
     let directory = place.path().display().to_string();
     let fifo = fifo(&place);
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, place.path().join(name)).unwrap();
+    };
+    link("round", "round");
+    link("nowhere/ask.json", "into_nowhere");
     for (file, words) in [
         (directory.as_str(), "not a regular file"),
         (&fifo, "not a regular file"),
         ("/dev/null", "not a regular file"),
         ("nowhere/ask.json", "No such file"),
         ("..", "not a regular file"),
+        ("-", "- is no file here; a file of that name is ./-"),
+        ("round", "links"),
+        ("into_nowhere", "No such file"),
         (".mcp.json/ask.json", "Not a directory"),
     ] {
         let done = place.run_both(&["call", "ask", "--save-continuation", file]);
@@ -91,6 +99,35 @@ fn what_is_kept_replaces_what_stood_there_at_the_end() {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(!is_littered(&place));
     }
+}
+
+/// A link may be there before the file: it is the file that is written.
+#[test]
+fn a_link_to_a_file_that_is_not_there_yet_stays_a_link() {
+    let place = place("kept_by_link");
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, place.path().join(name)).unwrap();
+    };
+    fs::create_dir(place.path().join("kept")).unwrap();
+    link("kept/next", "link");
+    link("../ask.json", "kept/next");
+    let file = place.path().join("ask.json");
+    for driver in cli_support::DRIVERS {
+        let save = ["call", "ask", "--save-continuation", "link"];
+        let done = place.run(&[&["--driver", driver][..], &save].concat());
+        assert_eq!(done.status, 4, "{done}");
+        for link in ["link", "kept/next"] {
+            let link = fs::symlink_metadata(place.path().join(link)).unwrap();
+            assert!(link.is_symlink());
+        }
+        let file_type = fs::symlink_metadata(&file).unwrap().file_type();
+        assert!(file_type.is_file());
+        assert!(!is_littered(&place));
+        fs::remove_file(&file).unwrap();
+    }
+    let plain = place.run(&["call", "ask", "--save-continuation", "./-"]);
+    assert_eq!(plain.status, 4, "{plain}");
+    assert!(place.path().join("-").is_file());
 }
 
 /// A question is not lost with the file that was to keep it.
