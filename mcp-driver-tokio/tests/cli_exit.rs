@@ -27,6 +27,16 @@ fn the_call_failed() {
         assert_eq!(done.status, 1, "{done}");
         insta::assert_snapshot!(name, stable(&done.to_string()));
     }
+    // However much the server says.
+    let words = "x".repeat(5_000);
+    let dies = scripted(&json!({"steps": [{"on": "tools/call"}, {"stderr": words}, {"exit": 3}]}));
+    let dying = Place::new("may_have_executed", &[("s", dies)]);
+    let done = dying.run_both(&["call", "echo"]);
+    assert_eq!(done.status, 1, "{done}");
+    let line = done.stderr.lines().next().unwrap();
+    assert!(line.ends_with("; it may have been executed"), "{done}");
+    let refused = dying.run_both(&["read", "s/"]);
+    assert!(!refused.stderr.contains("executed"), "{refused}");
     let json = place.run_both(&["call", "fail", "--json"]);
     assert_eq!((json.status, &json.json()["isError"]), (1, &json!(true)));
     let json = place.run_both(&["call", "ecoh", "--json"]);
