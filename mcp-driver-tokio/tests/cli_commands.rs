@@ -214,6 +214,63 @@ fn doctor_says_which_program_was_found() {
     }
 }
 
+/// What is shown can be pasted into a shell, which takes nothing in it for its own.
+#[test]
+fn doctor_shows_a_command_that_can_be_run() {
+    let place = Place::new("doctor_command", &[]);
+    let script = "echo \"it's $X $(y) $Z\"; exit 3";
+    let server = json!({"command": "/bin/sh", "args": ["-c", script, "${ARG_FOR_A}"], "cwd": "/"});
+    place.write(&json!({"mcpServers": {"a": server}}).to_string());
+    let run = |args: &[&str]| {
+        let mut command = place.command(args);
+        let output = command.env("ARG_FOR_A", "secret").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let ran = r#"/bin/sh -c 'echo "it'\''s $X $(y) $Z"; exit 3' '${ARG_FOR_A}'"#;
+    let shown = run(&["doctor"]);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(
+        lines[1..3],
+        [&*format!("  ran       {ran}"), "  cwd       /"]
+    );
+    let document: Value = serde_json::from_str(&run(&["doctor", "--json"])).unwrap();
+    assert_eq!(document["peers"][0]["command"], ran);
+    assert_eq!(document["peers"][0]["cwd"], "/");
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+/// The last lines tell most, and a server may write any number.
+#[test]
+fn doctor_shows_the_last_lines_of_a_server() {
+    let noise = |count: usize| {
+        let lines: Vec<Value> = (0..count).map(|n| json!(format!("noise {n}."))).collect();
+        let steps = [
+            lines,
+            vec![json!({"on": "server/discover"}), json!("«GOOD_DISCOVER»")],
+        ];
+        scripted(&json!({"steps": steps.concat()}))
+    };
+    let place = Place::new("doctor_lines", &[("few", noise(20)), ("many", noise(60))]);
+    let done = place.run_both(&["doctor"]);
+    let (few, many) = done.stdout.split_once("\nmany\n").unwrap();
+    let lines = |text: &str| {
+        text.lines()
+            .filter(|line| line.starts_with("  stdout"))
+            .count()
+    };
+    assert_eq!((lines(few), lines(many)), (20, 21), "{done}");
+    assert!(!few.contains("more lines"), "{done}");
+    assert!(
+        many.contains("  stdout    [40 more lines before these]\n"),
+        "{done}"
+    );
+    assert!(
+        many.contains(" noise 40.") && many.contains(" noise 59."),
+        "{done}"
+    );
+    assert!(!many.contains(" noise 39."), "{done}");
+}
+
 #[test]
 fn demo() {
     let place = Place::new("demo", &[]);

@@ -27,6 +27,16 @@ fn the_call_failed() {
         assert_eq!(done.status, 1, "{done}");
         insta::assert_snapshot!(name, stable(&done.to_string()));
     }
+    // However much the server says.
+    let words = "x".repeat(5_000);
+    let dies = scripted(&json!({"steps": [{"on": "tools/call"}, {"stderr": words}, {"exit": 3}]}));
+    let dying = Place::new("may_have_executed", &[("s", dies)]);
+    let done = dying.run_both(&["call", "echo"]);
+    assert_eq!(done.status, 1, "{done}");
+    let line = done.stderr.lines().next().unwrap();
+    assert!(line.ends_with("; it may have been executed"), "{done}");
+    let refused = dying.run_both(&["read", "s/"]);
+    assert!(!refused.stderr.contains("executed"), "{refused}");
     let json = place.run_both(&["call", "fail", "--json"]);
     assert_eq!((json.status, &json.json()["isError"]), (1, &json!(true)));
     let json = place.run_both(&["call", "ecoh", "--json"]);
@@ -194,6 +204,43 @@ fn a_signal_closes_everything() {
     }
 }
 
+/// Whenever the signal comes, also while the client is starting: the closing is waited for, however stubborn the
+/// server is, and programs are told in one document.
+#[test]
+fn an_early_signal_leaves_nothing_behind() {
+    let stubborn = scripted(&json!({"steps": [
+        {"ignore_sigterm": true}, {"ignore_stdin_eof": true}, {"hang": true}]}));
+    let run = &|driver: &str, millis: u64| {
+        let place = Place::new(
+            &format!("early-{millis}-{driver}"),
+            &[("s", stubborn.clone())],
+        );
+        let args = ["--driver", driver, "call", "t", "--json"];
+        let child = place.command(&args).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        let pid = child.id().to_string();
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-INT", &pid]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        place.assert_nothing_left();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let Some(status) = output.status.code() else {
+            // The system ended it before it could say a word.
+            return assert_eq!(stdout, "", "{millis} {driver}");
+        };
+        assert_eq!(status, 130, "{millis} {driver}");
+        let document: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(document["outcome"], "cancelled", "{millis} {driver}");
+    };
+    std::thread::scope(|scope| {
+        for driver in DRIVERS {
+            for millis in 0..12 {
+                scope.spawn(move || run(driver, millis));
+            }
+        }
+    });
+}
+
 /// A reader that goes away is no failure, and no reason for a message.
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
@@ -230,7 +277,6 @@ fn a_call_goes_on_in_another_process() {
         assert_eq!(done.stderr.lines().count(), 1, "{done}");
         assert!(done.stderr.contains(words), "{done}");
     };
-    refused(&["call", "--resume", file], "the server asks for name");
     refused(&["call"], "TOOL");
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::write(file, text.replacen("ask", "asq", 1)).unwrap();

@@ -115,7 +115,8 @@ pub(crate) struct Call {
     /// Its arguments: a JSON object, `@FILE`, or `-` for standard input
     #[arg(value_name = "JSON")]
     pub(crate) arguments: Option<String>,
-    /// Longest duration, the start of servers aside: milliseconds, or with a unit (500ms, 30s, 2m)
+    /// Longest duration, the start of servers aside: milliseconds, or with a unit (500ms, 30s, 2m). What follows the
+    /// first question has so long again, all in all
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// A key by which the server may recognise a repeated call
@@ -159,7 +160,7 @@ const BATCH: &str = r#"Operations:
 
 On 1 to 5:
   "peer":"NAME"        names and URIs are then that server's own
-  "timeoutMs":N        the longest duration
+  "timeoutMs":N        the longest duration, more than 0
   "cancelAfterMs":N    cancel it then
   "background":true    go on with the next line; otherwise it waits for the outcome of this one
 
@@ -285,15 +286,30 @@ fn duration(text: &str) -> Result<Duration, String> {
     .ok_or_else(|| "too long".to_owned())
 }
 
+/// A key may hold `=` itself, so it ends before the first one that an answer follows.
 fn input(text: &str) -> Result<(String, Json), String> {
-    let (key, json) = text.split_once('=').ok_or(
+    let mut parts = text.match_indices('=').map(|(at, _)| {
+        let (key, json) = text.split_at(at);
+        (key, json.strip_prefix('=').unwrap_or(json))
+    });
+    let (key, json) = parts.next().ok_or(
         "expected KEY=JSON, such as name='{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}'",
     )?;
+    match answer(json) {
+        Ok(answer) => Ok((key.to_owned(), answer)),
+        // What is said is about the first one, which is what is mostly meant.
+        Err(wrong) => parts
+            .find_map(|(key, json)| Some((key.to_owned(), answer(json).ok()?)))
+            .ok_or(wrong),
+    }
+}
+
+fn answer(json: &str) -> Result<Json, String> {
     let json = Json::parse(json).map_err(|error| error.to_string())?;
     if !json.as_str().starts_with('{') {
         return Err("the answer must be a JSON object".to_owned());
     }
-    Ok((key.to_owned(), json))
+    Ok(json)
 }
 
 #[cfg(test)]
@@ -321,6 +337,30 @@ mod tests {
             "18446744073709551615m",
         ] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_ends_where_an_answer_begins() {
+        for (text, key, json) in [
+            ("a={}", "a", "{}"),
+            (r#"a=b={"x":"="}"#, "a=b", r#"{"x":"="}"#),
+            ("a=={}", "a=", "{}"),
+            ("a=1={}", "a=1", "{}"),
+            (r#"a={"x":"={}"}"#, "a", r#"{"x":"={}"}"#),
+            ("={}", "", "{}"),
+        ] {
+            let (found, answer) = input(text).unwrap();
+            assert_eq!((found.as_str(), answer.as_str()), (key, json), "{text}");
+        }
+        for (text, words) in [
+            ("a", "expected KEY=JSON"),
+            ("a=[]", "must be a JSON object"),
+            ("a=1=[]", "not valid JSON"),
+            ("a={}=b", "not valid JSON"),
+        ] {
+            let wrong = input(text).unwrap_err();
+            assert!(wrong.contains(words), "{text}: {wrong}");
         }
     }
 }

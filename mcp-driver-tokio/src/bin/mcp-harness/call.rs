@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mcp_proto::continuation::Continuation;
 use mcp_proto::types::OutputCheck;
@@ -15,9 +16,16 @@ use crate::output::{self, Bar, Reader, json};
 use crate::questions::{self, Answers};
 use crate::session::{self, Deadlines, Session};
 
+/// What is to be done about a call.
+pub(crate) enum Next {
+    /// Something is sent.
+    Make(Box<Operation>),
+    /// The question that was kept is asked again: an answer to it is not given, so there is nothing to be sent.
+    Ask(Box<Ended>),
+}
+
 /// A call before anything is started for it.
 pub(crate) struct Prepared {
-    operation: Operation,
     /// The tool that is asked for.
     tool: String,
     /// Where it is kept if it needs input.
@@ -30,11 +38,32 @@ pub(crate) fn tool(
     session: &dyn Session,
     global: &Global,
     options: &Call,
+    operation: Operation,
+    mut call: Prepared,
+) -> Result<Exit, Failure> {
+    let ended = rounds(session, options, operation, &mut call.answers);
+    told(global, options, &ended, call, None)
+}
+
+/// Asks again what was asked before.
+pub(crate) fn ask_again(
+    global: &Global,
+    options: &Call,
+    asked: &Ended,
     call: Prepared,
 ) -> Result<Exit, Failure> {
-    let mut answers = call.answers;
-    let ended = rounds(session, options, call.operation, &mut answers);
-    answers.warn_of_unused(&ended);
+    told(global, options, asked, call, options.resume.as_deref())
+}
+
+/// Shows what came of a call, and keeps it if it needs input and is not in this file already.
+fn told(
+    global: &Global,
+    options: &Call,
+    ended: &Ended,
+    call: Prepared,
+    kept: Option<&Path>,
+) -> Result<Exit, Failure> {
+    call.answers.warn_of_unused(ended);
     let (kept, unkept) = match (&ended.outcome, call.draft, &options.save_continuation) {
         (Outcome::InputRequired(pending), Some(draft), Some(file)) => {
             match draft.keep(&pending.continuation.to_json()) {
@@ -45,7 +74,7 @@ pub(crate) fn tool(
                 ),
             }
         }
-        _ => (None, None),
+        _ => (kept, None),
     };
     let show = Show {
         global,
@@ -53,7 +82,7 @@ pub(crate) fn tool(
         kept,
         beside: unkept.as_ref(),
     };
-    let exit = finish(&ended, &show, show_result)?;
+    let exit = finish(ended, &show, show_result)?;
     match unkept {
         // It stands in the document.
         Some(failure) if global.json => Ok(failure.exit),
@@ -183,15 +212,18 @@ fn rounds(
 ) -> Ended {
     let bar = options.progress.then(Bar::new);
     operation.options.progress = options.progress;
+    let mut timeout = options.timeout;
+    // The first round may have to wait for its server to start, which does not count; from there on the time runs.
+    let mut deadline = None;
     loop {
-        operation.options.total_timeout = options.timeout;
+        operation.options.total_timeout = timeout;
         operation.options.validate_output = options.validate;
         let mut ended = session::run_with(session, operation, |update| {
             bar.iter().for_each(|bar| bar.show(&update));
         });
         // A call has one part, so that its timeout is the limit.
         let none = Deadlines::default();
-        session::advise(&mut ended, options.timeout, &none, "--timeout");
+        session::advise(&mut ended, timeout, &none, "--timeout");
         answers.advise(&mut ended);
         if options.resume.is_some() {
             advise_resumed(&mut ended);
@@ -203,6 +235,10 @@ fn rounds(
             return ended;
         };
         operation = Operation::resume(pending.continuation.clone(), given);
+        let now = Instant::now();
+        let deadline =
+            *deadline.get_or_insert_with(|| options.timeout.and_then(|all| now.checked_add(all)));
+        timeout = deadline.map(|deadline| deadline.saturating_duration_since(now).max(SHORTEST));
     }
 }
 
@@ -219,34 +255,37 @@ fn advise_resumed(ended: &mut Ended) {
 
 /// What is called: a tool, or the request that was kept in a file, with the answers that are given. Whether it
 /// can be kept is found out before it is made, not when there is something to lose.
-pub(crate) fn prepare(options: &Call, arguments: Option<Json>) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(
+    options: &Call,
+    arguments: Option<Json>,
+) -> Result<(Next, Prepared), Failure> {
     let mut answers = Answers::new(&options.input);
-    let (operation, tool) = operation(options, arguments, &mut answers)?;
+    let (next, tool) = next(options, arguments, &mut answers)?;
     let draft = match &options.save_continuation {
         Some(file) => Some(
             Draft::of(file).map_err(|error| Failure::usage(unwritable(file, &error), WRITABLE))?,
         ),
         None => None,
     };
-    Ok(Prepared {
-        operation,
+    let call = Prepared {
         tool,
         draft,
         answers,
-    })
+    };
+    Ok((next, call))
 }
 
-/// The operation, and the tool that it is about.
-fn operation(
+/// What comes next, and the tool that it is about.
+fn next(
     options: &Call,
     arguments: Option<Json>,
     answers: &mut Answers,
-) -> Result<(Operation, String), Failure> {
+) -> Result<(Next, String), Failure> {
     let Some(file) = &options.resume else {
         let tool = options.tool.clone().unwrap_or_default();
         let mut operation = Operation::call(tool.clone(), arguments);
         operation.options.idempotency_key = options.idempotency_key.clone();
-        return Ok((operation, tool));
+        return Ok((Next::Make(Box::new(operation)), tool));
     };
     let unusable = |error: &dyn std::fmt::Display| {
         let message = format!("cannot go on from {}: {error}", file.display());
@@ -254,20 +293,19 @@ fn operation(
     };
     let text = files::read_regular(file).map_err(|error| unusable(&error))?;
     let continuation = Continuation::from_json(&text).map_err(|error| unusable(&error))?;
-    let input = continuation.input();
-    let Some(given) = answers.to(input) else {
-        let asked = input.requests.iter();
-        let keys: Vec<&str> = asked.map(|request| request.key.as_str()).collect();
-        let message = format!("the server asks for {}", keys.join(", "));
-        let remedy = format!("Give{}.", questions::samples(input));
-        return Err(Failure::usage(message, remedy));
-    };
     let tool = match continuation.request().request() {
         Some(Request::CallTool(call)) => call.tool,
         _ => String::new(),
     };
-    Ok((Operation::resume(continuation, given), tool))
+    let next = match answers.to(continuation.input()) {
+        Some(given) => Next::Make(Box::new(Operation::resume(continuation, given))),
+        None => Next::Ask(Box::new(session::asked(continuation))),
+    };
+    Ok((next, tool))
 }
+
+/// What a round has left that has nothing left: it fails, as a deadline does.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 const WRITABLE: &str = "Give --save-continuation a file that can be written.";
 

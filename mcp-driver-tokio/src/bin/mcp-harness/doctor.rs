@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mcp_proto::action::LinkTarget;
-use mcp_proto::config::{Templated, Transport};
+use mcp_proto::config::{StdioConfig, Templated, Transport};
 use mcp_proto::metrics::ServerSnapshot;
 use mcp_proto::report::PeerState;
 use mcp_proto::wire::{Json, ObjectWriter};
@@ -17,7 +17,11 @@ use mcp_proto::{Config, Diagnosis, Era, Operation, Request, Version};
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, json, one_line};
+use crate::program::quoted;
 use crate::session::{self, Session};
+
+/// How many of the last lines of a server are shown to people.
+const LINES_MAX: usize = 20;
 
 /// What is known about a server beside its diagnosis.
 #[derive(Clone, Copy)]
@@ -25,8 +29,17 @@ struct Beside<'a> {
     /// How long it took to become ready or to fail.
     after: Option<Duration>,
     metrics: Option<&'a ServerSnapshot>,
+    started: Option<&'a Started>,
+}
+
+/// How a server is started. What came from a variable may be a secret: the variable is shown.
+pub(crate) struct Started {
+    /// The command as a shell takes it, or the address.
+    command: String,
+    /// Where it is run, if the configuration says so.
+    cwd: Option<String>,
     /// The file that its command names, where the command does not say so itself.
-    program: Option<&'a str>,
+    program: Option<String>,
 }
 
 /// Connects every server and shows everything that is known about it.
@@ -34,7 +47,7 @@ pub(crate) fn run(
     session: &dyn Session,
     global: &Global,
     names: &[String],
-    programs: &BTreeMap<String, String>,
+    started: &BTreeMap<String, Started>,
 ) -> Result<Exit, Failure> {
     let settled = settle_each(session, names);
     session::settle(session)?;
@@ -46,7 +59,7 @@ pub(crate) fn run(
         Beside {
             after: settled.get(name).copied(),
             metrics: metrics.servers.iter().find(|server| server.server == *name),
-            program: programs.get(name).map(String::as_str),
+            started: started.get(name),
         }
     };
     if global.json {
@@ -71,25 +84,45 @@ pub(crate) fn run(
     })
 }
 
-/// The files that commands lead to, by server, where that is not what the commands say. What came from a
-/// variable may be a secret and is not shown.
-pub(crate) fn programs(config: &Config) -> BTreeMap<String, String> {
+/// How each server is started, by its name.
+pub(crate) fn started(config: &Config) -> BTreeMap<String, Started> {
     let pinned = config
         .clone()
         .pin(&mut |name| env::var(name).ok(), &mut executable);
-    let shown = pinned.peers.iter().filter_map(|peer| {
-        let Transport::Stdio(stdio) = &peer.config.transport else {
-            return None;
+    let started = pinned.peers.iter().map(|peer| {
+        let started = match (&peer.config.transport, peer.target.as_deref()) {
+            (Transport::Stdio(stdio), target) => Started {
+                command: typed(stdio),
+                cwd: stdio.cwd.as_ref().map(|cwd| cwd.shown().to_owned()),
+                program: target.ok().and_then(|target| program(stdio, target)),
+            },
+            (other, _) => Started {
+                command: other.to_string(),
+                cwd: None,
+                program: None,
+            },
         };
-        let LinkTarget::Process(plan) = peer.target.as_deref().ok()? else {
-            return None;
-        };
-        let variable =
-            stdio.command.is_expanded() || stdio.cwd.as_ref().is_some_and(Templated::is_expanded);
-        let differs = !variable && plan.program != stdio.command.value();
-        differs.then(|| (peer.config.name.clone(), plan.program.clone()))
+        (peer.config.name.clone(), started)
     });
-    shown.collect()
+    started.collect()
+}
+
+/// The command as it would be typed.
+fn typed(stdio: &StdioConfig) -> String {
+    let words = [&stdio.command].into_iter().chain(&stdio.args);
+    let words: Vec<String> = words.map(|word| quoted(word.shown())).collect();
+    words.join(" ")
+}
+
+/// The file that the command leads to, where that is not what the command says, nor came from a variable.
+fn program(stdio: &StdioConfig, target: &LinkTarget) -> Option<String> {
+    let LinkTarget::Process(plan) = target else {
+        return None;
+    };
+    let variable =
+        stdio.command.is_expanded() || stdio.cwd.as_ref().is_some_and(Templated::is_expanded);
+    let differs = !variable && plan.program != stdio.command.value();
+    differs.then(|| plan.program.clone())
 }
 
 /// The absolute path of a file that can be executed.
@@ -148,8 +181,12 @@ fn text(diagnosis: &Diagnosis, beside: Beside<'_>) -> String {
         let indent = value.len() - value.trim_start().len();
         let _ = writeln!(shown, "  {label:<10}{:indent$}{}", "", one_line(value));
     };
-    line("ran", &diagnosis.command);
-    if let Some(program) = beside.program {
+    line("ran", command(diagnosis, beside));
+    let started = beside.started;
+    if let Some(cwd) = started.and_then(|started| started.cwd.as_deref()) {
+        line("cwd", cwd);
+    }
+    if let Some(program) = started.and_then(|started| started.program.as_deref()) {
         line("program", program);
     }
     if let Some(server) = &diagnosis.server {
@@ -169,11 +206,18 @@ fn text(diagnosis: &Diagnosis, beside: Beside<'_>) -> String {
     for observation in &diagnosis.evidence {
         line("evidence", &observation.to_string());
     }
-    for noise in &diagnosis.noise {
-        line("stdout", noise);
-    }
-    for stderr in &diagnosis.stderr {
-        line("stderr", stderr);
+    let noise_lines = usize::try_from(diagnosis.counters.noise_lines).unwrap_or(usize::MAX);
+    for (label, lines, total) in [
+        ("stdout", &diagnosis.noise, noise_lines),
+        ("stderr", &diagnosis.stderr, diagnosis.stderr.len()),
+    ] {
+        let last = lines.len().min(LINES_MAX);
+        if let before @ 1.. = total.saturating_sub(last) {
+            line(label, &format!("[{before} more lines before these]"));
+        }
+        for said in lines.iter().skip(lines.len() - last) {
+            line(label, said);
+        }
     }
     line("counted", &counted(diagnosis));
     if let Some(metrics) = beside.metrics {
@@ -193,6 +237,12 @@ fn text(diagnosis: &Diagnosis, beside: Beside<'_>) -> String {
     }
     line("remedy", &remedy(diagnosis));
     format!("{}\n{shown}", one_line(&report.name))
+}
+
+/// What was run.
+fn command<'a>(diagnosis: &'a Diagnosis, beside: Beside<'a>) -> &'a str {
+    let started = beside.started.map(|started| started.command.as_str());
+    started.unwrap_or(&diagnosis.command)
 }
 
 /// Whether the server can be relied on, and how long calls took where there were any.
@@ -244,8 +294,12 @@ fn counters(diagnosis: &Diagnosis) -> [(&'static str, u64); 7] {
 fn write(object: &mut ObjectWriter<'_>, diagnosis: &Diagnosis, beside: Beside<'_>) {
     let report = &diagnosis.report;
     object.string("name", &report.name);
-    object.string("command", &diagnosis.command);
-    if let Some(program) = beside.program {
+    object.string("command", command(diagnosis, beside));
+    let started = beside.started;
+    if let Some(cwd) = started.and_then(|started| started.cwd.as_deref()) {
+        object.string("cwd", cwd);
+    }
+    if let Some(program) = started.and_then(|started| started.program.as_deref()) {
         object.string("program", program);
     }
     object.string("state", report.state.as_str());

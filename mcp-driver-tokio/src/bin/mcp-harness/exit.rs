@@ -111,6 +111,11 @@ impl Failure {
         }
     }
 
+    /// Whether it was about a tool: reading something carries nothing out.
+    pub(crate) fn is_call(&self) -> bool {
+        self.about.iter().any(|(member, _)| *member == "tool")
+    }
+
     /// Whether a server may have carried out what was asked of it.
     pub(crate) fn may_have_executed(&self) -> bool {
         let error = self.error.as_deref();

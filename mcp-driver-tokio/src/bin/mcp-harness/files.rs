@@ -7,6 +7,8 @@ use std::process;
 
 /// The longest text that is read, in bytes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// How many links are followed, one after the other, as most systems do.
+const LINKS_MAX: u32 = 40;
 /// How many names for a draft are tried, should others have left theirs behind.
 const DRAFTS_MAX: u32 = 100;
 
@@ -47,8 +49,13 @@ pub(crate) struct Draft {
 impl Draft {
     /// Makes sure that the file can be written.
     pub(crate) fn of(target: &Path) -> io::Result<Self> {
-        let target = match fs::canonicalize(target) {
-            // A link goes on naming the same file.
+        if target == Path::new("-") {
+            // Elsewhere it is a stream.
+            let words = "- is no file here; a file of that name is ./-";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        let target = followed(target)?;
+        let target = match fs::canonicalize(&target) {
             Ok(found) => {
                 if !fs::metadata(&found)?.is_file() {
                     return Err(not_regular());
@@ -84,6 +91,22 @@ impl Drop for Draft {
         // There is none after it was put into its place.
         drop(fs::remove_file(&self.temporary));
     }
+}
+
+/// Where links lead to, also when nothing is there yet: a link goes on naming the same file.
+fn followed(target: &Path) -> io::Result<PathBuf> {
+    let mut target = target.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&target) {
+            Ok(next) => {
+                let directory = target.parent().unwrap_or_else(|| Path::new(""));
+                target = directory.join(next);
+            }
+            // Not a link, or not there.
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many links"))
 }
 
 fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use mcp_proto::{Config, Request};
 
 use args::{Cli, Command, Global};
+use call::Next;
 use exit::{Exit, Failure};
 use interrupt::Interrupt;
 use session::Session;
@@ -33,7 +34,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(failure) => return end(&failure, args::asks_for_json()),
     };
-    program::remember(global.config.as_deref());
+    let is_batch = matches!(command, Command::Batch);
+    program::remember(global.config.as_deref(), is_batch);
     let done = match command {
         // Nothing goes before it: it may be a child of its own that has to do one thing only.
         Command::FakeServer(options) => fake::run(options),
@@ -64,10 +66,12 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         Command::Prompts => list(global, Request::ListPrompts),
         Command::Call(options) => {
             let arguments = setup::object(options.arguments.as_deref())?;
-            let call = call::prepare(&options, arguments)?;
-            connected(global, |session, _| {
-                call::tool(session, global, &options, call)
-            })
+            match call::prepare(&options, arguments)? {
+                (Next::Make(operation), call) => connected(global, |session, _| {
+                    call::tool(session, global, &options, *operation, call)
+                }),
+                (Next::Ask(asked), call) => call::ask_again(global, &options, &asked, call),
+            }
         }
         Command::Read { uri } => connected(global, |session, _| call::read(session, global, uri)),
         Command::Prompt { name, arguments } => {
@@ -79,9 +83,9 @@ fn run(global: &Global, command: Command) -> Result<Exit, Failure> {
         Command::Doctor => {
             let config = setup::config(global)?;
             setup::warn_of_nothing(global, &config);
-            let programs = doctor::programs(&config);
+            let started = doctor::started(&config);
             with_config(global, config, |session, names| {
-                doctor::run(session, global, names, &programs)
+                doctor::run(session, global, names, &started)
             })
         }
         Command::Batch => {

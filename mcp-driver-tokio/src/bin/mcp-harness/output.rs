@@ -1,6 +1,7 @@
 //! What people and programs see.
 
 pub(crate) mod json;
+mod pretty;
 mod progress;
 mod table;
 mod text;
@@ -11,7 +12,7 @@ use std::sync::OnceLock;
 
 use mcp_proto::wire::printable;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::program::typed;
 
 pub(crate) use progress::Bar;
@@ -20,6 +21,9 @@ pub(crate) use text::{Reader, contents, prompt, text};
 
 /// The longest message that is shown, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4_000;
+
+/// What is said of a failed call that the server may have carried out.
+const EXECUTED: &str = "; it may have been executed";
 
 /// Why standard output did not take what was written, the first time.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -75,7 +79,14 @@ pub(crate) fn failure(failure: &Failure, to_program: bool) {
     if to_program {
         return print_json(json::failed(failure));
     }
-    note("error", &advised(&failure.message, &failure.remedy));
+    let mut line = advised(&failure.message, &failure.remedy);
+    if failure.is_call() && failure.may_have_executed() && failure.exit != Exit::Interrupted {
+        // However long the message is, this is what decides whether it may be repeated. After a signal it is said
+        // already.
+        line = printable(line.as_bytes(), MESSAGE_BYTES_MAX - EXECUTED.len());
+        line.push_str(EXECUTED);
+    }
+    note("error", &line);
     for line in &failure.details {
         say(&format!(
             "    {}",

@@ -1,11 +1,20 @@
 //! How this program was called, so that what it advises can be typed as it stands.
 
+use std::borrow::Cow;
 use std::env;
 use std::path::Path;
 use std::sync::OnceLock;
 
 /// The name that advice uses.
 const NAME: &str = "mcp-harness";
+
+/// Commands that advice names, and what they are in `batch`. The report says per server why it failed.
+const OPERATIONS: [(&str, &str); 4] = [
+    ("tools", "list_tools"),
+    ("resources", "list_resources"),
+    ("prompts", "list_prompts"),
+    ("doctor", "report"),
+];
 
 static CALLED: OnceLock<Called> = OnceLock::new();
 
@@ -15,6 +24,8 @@ struct Called {
     name: String,
     /// `--config FILE`, if a file was named.
     config: Option<String>,
+    /// Whether what it advises is to be written as an operation.
+    is_batch: bool,
 }
 
 /// The name of this program, for reading.
@@ -37,13 +48,14 @@ pub(crate) fn name() -> String {
     }
 }
 
-/// Keeps the configuration that was named on the command line.
-pub(crate) fn remember(config: Option<&Path>) {
+/// Keeps what the command line says: the configuration, and whether operations are read.
+pub(crate) fn remember(config: Option<&Path>, is_batch: bool) {
     let config = config.map(|path| format!("--config {}", quoted(&path.display().to_string())));
     // Once is enough: there is one command line.
     let _ = CALLED.set(Called {
         name: name(),
         config,
+        is_batch,
     });
 }
 
@@ -60,8 +72,12 @@ pub(crate) fn command(arguments: &str, configured: bool) -> String {
 }
 
 /// The text with its commands as they would be typed: `` `mcp-harness tools` `` becomes
-/// `` `cargo harness --config servers.json tools` ``.
+/// `` `cargo harness --config servers.json tools` ``; in a batch as operations, where there are such.
 pub(crate) fn typed(text: &str) -> String {
+    let text = match CALLED.get() {
+        Some(called) if called.is_batch => Cow::Owned(as_operations(text)),
+        _ => Cow::Borrowed(text),
+    };
     let start = format!("`{NAME} ");
     let mut pieces = text.split(start.as_str());
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -69,6 +85,16 @@ pub(crate) fn typed(text: &str) -> String {
         out.push_str(&format!("`{}", command(piece, true)));
     }
     out
+}
+
+/// `` `mcp-harness tools` `` becomes `` `{"op":"list_tools"}` ``. A command that is no operation stays.
+fn as_operations(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (command, op) in OPERATIONS {
+        let command = format!("`{NAME} {command}`");
+        text = text.replace(&command, &format!("`{{\"op\":\"{op}\"}}`"));
+    }
+    text
 }
 
 /// For a shell, if it needs that.
@@ -83,6 +109,27 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_have_names_in_a_batch() {
+        for (text, said) in [
+            (
+                "List with `mcp-harness tools`.",
+                "List with `{\"op\":\"list_tools\"}`.",
+            ),
+            (
+                "See `mcp-harness doctor` for it.",
+                "See `{\"op\":\"report\"}` for it.",
+            ),
+            ("Try `mcp-harness demo`.", "Try `mcp-harness demo`."),
+            (
+                "The tools of mcp-harness tools",
+                "The tools of mcp-harness tools",
+            ),
+        ] {
+            assert_eq!(as_operations(text), said);
+        }
+    }
 
     #[test]
     fn only_what_a_shell_would_take_apart_is_quoted() {

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use crate::output::{advised, note};
 use crate::program::quoted;
 
+/// How many questions are shown, and as many samples. A server may ask any number.
+const SHOWN_MAX: usize = 20;
 /// What stands for a text in a sample.
 const TEXT: &str = "…";
 
@@ -82,7 +84,13 @@ impl Answers {
         match nearest(key, asked.iter().copied()) {
             _ if asked.is_empty() => words.push_str("nothing"),
             Some(near) => words.push_str(&format!("{near:?}")),
-            None => words.push_str(&asked.join(", ")),
+            None => {
+                let shown: Vec<&str> = asked.iter().copied().take(SHOWN_MAX).collect();
+                words.push_str(&shown.join(", "));
+                if let more @ 1.. = asked.len().saturating_sub(SHOWN_MAX) {
+                    words.push_str(&format!(" and {more} more"));
+                }
+            }
         }
         words
     }
@@ -91,9 +99,15 @@ impl Answers {
 /// Shows what the server wants to know, and how to say it. `kept` is the file that the call is in.
 pub(crate) fn ask(peer: Option<&str>, input: &InputRequired, is_call: bool, kept: Option<&Path>) {
     let peer = peer.map_or_else(String::new, |peer| format!("{peer}: "));
-    for request in &input.requests {
+    for request in input.requests.iter().take(SHOWN_MAX) {
         let prompt = request.prompt();
         note("input", &format!("{peer}{}: {prompt}", request.key));
+    }
+    if let more @ 1.. = input.requests.len().saturating_sub(SHOWN_MAX) {
+        note(
+            "input",
+            &format!("{peer}and {more} more; --json shows them all"),
+        );
     }
     let samples = samples(input);
     let help = match kept {
@@ -115,15 +129,20 @@ pub(crate) fn ask(peer: Option<&str>, input: &InputRequired, is_call: bool, kept
     note("help", &help);
 }
 
-/// An answer to each question, as it would be typed, with a space before each.
-pub(crate) fn samples(input: &InputRequired) -> String {
+/// An answer to each question, as it would be typed, with a space before each; of many the first ones.
+fn samples(input: &InputRequired) -> String {
     let sample = |request: &InputRequest| {
         format!(
             " --input {}",
             quoted(&format!("{}={}", request.key, answer(request)))
         )
     };
-    input.requests.iter().map(sample).collect()
+    let mut samples: String = input.requests.iter().take(SHOWN_MAX).map(sample).collect();
+    if input.requests.len() > SHOWN_MAX {
+        samples.push(' ');
+        samples.push_str(TEXT);
+    }
+    samples
 }
 
 /// What an answer looks like: with the fields that must be filled in.

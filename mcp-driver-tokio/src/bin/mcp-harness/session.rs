@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use mcp_proto::Diagnosis;
 use mcp_proto::config::PeerConfig;
+use mcp_proto::continuation::Continuation;
 use mcp_proto::error::Cause;
 use mcp_proto::{
     Config, Costs, Ended, Error, Identity, MetricsSnapshot, Notification, Operation, OperationId,
-    Outcome, Report, Request,
+    Outcome, PendingInput, Report, Request,
 };
 
 use crate::args::Driver;
@@ -64,12 +65,15 @@ pub(crate) struct Progress {
     pub(crate) message: Option<String>,
 }
 
-/// Starts a client. On a signal it is closed.
+/// Starts a client. On a signal it is closed, and after one it is not started.
 pub(crate) fn open(
     config: Config,
     driver: Driver,
     interrupt: &Interrupt,
 ) -> Result<Arc<dyn Session>, Failure> {
+    if interrupt.is_hit() {
+        return Err(Failure::from(Error::general(Cause::Cancelled)).interrupted());
+    }
     let session: Arc<dyn Session> = match driver {
         Driver::Tokio => Arc::new(tokio::Tokio::start(config, identity()?)?),
         Driver::Blocking => Arc::new(blocking::Blocking::start(config, identity()?)?),
@@ -177,6 +181,19 @@ pub(crate) fn refused(error: Error) -> Ended {
         peer: error.peer.clone(),
         tool: None,
         outcome: Outcome::Failed(error),
+    }
+}
+
+/// The end of an operation that was kept: its question.
+pub(crate) fn asked(continuation: Continuation) -> Ended {
+    Ended {
+        operation: OperationId::new(0),
+        peer: Some(continuation.request().pin().peer.clone()),
+        tool: None,
+        outcome: Outcome::InputRequired(PendingInput {
+            input: continuation.input().clone(),
+            continuation,
+        }),
     }
 }
 

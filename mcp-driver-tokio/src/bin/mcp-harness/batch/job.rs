@@ -157,7 +157,7 @@ fn peer_task(fields: &Fields<'_>, request: Request) -> Result<PeerTask, String> 
         operation,
         background: fields.flag("background")?,
         timing: Timing {
-            timeout: fields.duration("timeoutMs")?,
+            timeout: fields.timeout()?,
             cancel_after: fields.duration("cancelAfterMs")?,
             listen_for,
         },
@@ -218,6 +218,14 @@ impl Fields<'_> {
         let ms = milliseconds(raw.get());
         ms.map(Some)
             .ok_or_else(|| format!("{name:?} is not a whole number of milliseconds"))
+    }
+
+    /// As in the configuration and on the command line: no time at all is no limit that anything can keep.
+    fn timeout(&self) -> Result<Option<Duration>, String> {
+        match self.duration("timeoutMs")? {
+            Some(Duration::ZERO) => Err("\"timeoutMs\" is not more than 0".to_owned()),
+            timeout => Ok(timeout),
+        }
     }
 
     fn object(&self, name: &str) -> Result<Option<Json>, String> {
@@ -298,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_and_the_id_is_kept_where_it_is_usable() {
-        let cases: [(&str, Option<&str>, &str); 15] = [
+        let cases: [(&str, Option<&str>, &str); 19] = [
             (
                 r#"{"id":1,"op":"call","tol":"x"}"#,
                 Some("1"),
@@ -342,6 +350,26 @@ mod tests {
                 "\"ms\" is not a whole",
             ),
             (r#"{"id":1,"op":"sleep"}"#, Some("1"), "\"ms\" is missing"),
+            (
+                r#"{"id":1,"op":"call","tool":"x","timeoutMs":0}"#,
+                Some("1"),
+                "\"timeoutMs\" is not more than 0",
+            ),
+            (
+                r#"{"id":1,"op":"list_tools","timeoutMs":-0.0}"#,
+                Some("1"),
+                "\"timeoutMs\" is not more than 0",
+            ),
+            (
+                r#"{"id":1,"op":"call","tool":"x","timeoutMs":0.5}"#,
+                Some("1"),
+                "\"timeoutMs\" is not a whole",
+            ),
+            (
+                r#"{"id":1,"op":"call","tool":"x","timeoutMs":-1}"#,
+                Some("1"),
+                "\"timeoutMs\" is not a whole",
+            ),
         ];
         for (line, id, words) in cases {
             let malformed = parse(line.as_bytes()).unwrap_err();
@@ -349,5 +377,12 @@ mod tests {
             assert!(malformed.message.contains(words), "{line}: {malformed:?}");
         }
         assert!(parse(b"\xff").unwrap_err().message.contains("UTF-8"));
+        for (timeout, ms) in [("1", 1), ("1e3", 1_000)] {
+            let line = format!(r#"{{"id":1,"op":"list_tools","timeoutMs":{timeout}}}"#);
+            let Task::Peers(task) = parse(line.as_bytes()).unwrap().task else {
+                panic!("{line}");
+            };
+            assert_eq!(task.timing.timeout, Some(Duration::from_millis(ms)));
+        }
     }
 }

@@ -8,6 +8,7 @@ use mcp_proto::types::{
 use mcp_proto::wire::printable;
 
 use super::one_line;
+use super::pretty::pretty;
 
 /// Where a text is shown. A program gets it as it is; for a terminal it is made harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,22 +118,20 @@ fn decoded_len(base64: &str) -> usize {
 
 /// The text with its lines and tabs, and all other control characters escaped.
 fn harmless(text: &str) -> String {
-    let line = |line: &str| {
+    let mut shown = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            shown.push('\n');
+        }
         let line = line.strip_suffix('\r').unwrap_or(line);
-        let cells: Vec<String> = line
-            .split('\t')
-            .map(|cell| printable(cell.as_bytes(), usize::MAX))
-            .collect();
-        cells.join("\t")
-    };
-    let lines: Vec<String> = text.split('\n').map(line).collect();
-    lines.join("\n")
-}
-
-fn pretty(json: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(json)
-        .and_then(|value| serde_json::to_string_pretty(&value))
-        .unwrap_or_else(|_| json.to_owned())
+        for (index, cell) in line.split('\t').enumerate() {
+            if index > 0 {
+                shown.push('\t');
+            }
+            shown.push_str(&printable(cell.as_bytes(), usize::MAX));
+        }
+    }
+    shown
 }
 
 /// Appends a text and ends its last line.
