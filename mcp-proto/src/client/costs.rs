@@ -405,7 +405,8 @@ impl Accounts {
 
 impl Client {
     /// What calls cost so far (R50): one record for each call that ran or may have run, failed ones
-    /// included, at the price of [`Options::cost`](crate::Options::cost) or of the configuration.
+    /// included, at the price of [`Options::cost`](crate::Options::cost) or of the configuration. A call that ends
+    /// with a question is not over, and recorded when it has been taken up and ends (R31).
     #[must_use]
     pub const fn costs(&self) -> &Costs {
         &self.accounts.costs
